@@ -1,0 +1,73 @@
+#!/bin/sh
+# From a fresh Debian to a first answer, or to all tests.
+#
+#   ./quickstart.sh          install what is missing, build in build/, simulate a built-in model
+#   ./quickstart.sh check    the same set-up, then every test
+#
+# Without apt or root nothing is installed: it says what is missing, or goes on if nothing is.
+set -eu
+cd "$(dirname "$0")"
+
+packages="autoconf automake gcc libc6-dev make pkg-config libcjson-dev mandoc"
+
+# The packages whose program or file is not there.
+missing() {
+    need autoconf autoconf
+    need automake automake
+    need gcc "${CC:-cc}"
+    need make make
+    need mandoc mandoc
+    if need pkg-config pkg-config; then
+        pkg-config --exists libcjson 2>/dev/null || echo libcjson-dev
+    else
+        echo libcjson-dev
+    fi
+    test -f /usr/include/stdio.h || echo libc6-dev
+}
+
+# Print the package unless the program is there.
+need() {
+    command -v "$2" >/dev/null 2>&1 || { echo "$1"; return 1; }
+}
+
+set_up() {
+    lacking=$(missing || true)
+    test -n "$lacking" || return 0
+    lacking=$(echo $lacking)
+    if command -v apt-get >/dev/null 2>&1 && test "$(id -u)" = 0; then
+        echo "installing: $lacking" >&2
+        apt-get update -qq
+        # shellcheck disable=SC2086
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages >/dev/null
+    else
+        echo "quickstart.sh: missing: $lacking (install these packages, or run as root where apt is)" >&2
+        exit 1
+    fi
+}
+
+build() {
+    test -x configure || autoreconf -i
+    mkdir -p build
+    test -f build/Makefile || (cd build && ../configure --quiet "$@")
+    make -C build -s -j"$(nproc 2>/dev/null || echo 2)"
+}
+
+case ${1:-run} in
+run)
+    set_up
+    build
+    ./build/unshard sim llama3-8b
+    ;;
+check)
+    set_up
+    build --enable-werror
+    status=0
+    make -C build -s -j"$(nproc 2>/dev/null || echo 2)" check || status=$?
+    make -C build -s check-summary
+    exit "$status"
+    ;;
+*)
+    echo "usage: ./quickstart.sh [check]" >&2
+    exit 2
+    ;;
+esac

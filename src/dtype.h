@@ -1,0 +1,25 @@
+/*
+ * Element types and their sizes. No arithmetic on values lives here.
+ */
+#ifndef SRC_DTYPE_H
+#define SRC_DTYPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* X(ENUM, name, bytes) */
+#define DTYPES(X)      \
+    X(FP32, "fp32", 4) \
+    X(BF16, "bf16", 2)
+
+enum dtype {
+#define X(id, name, bytes) DTYPE_##id,
+    DTYPES(X)
+#undef X
+        DTYPE_N
+};
+
+uint64_t dtype_bytes(enum dtype dtype);
+const char *dtype_name(enum dtype dtype);
+
+#endif
