@@ -1,10 +1,120 @@
+bin_PROGRAMS += unshard
+unshard_SOURCES = \
+	src/cli/cmd_bench.c \
+	src/cli/cmd_cluster.c \
+	src/cli/cmd_explain.c \
+	src/cli/cmd_model.c \
+	src/cli/cmd_sim.c \
+	src/cli/command.h \
+	src/cli/help.c \
+	src/cli/help.h \
+	src/cli/main.c \
+	src/cli/options.c \
+	src/cli/options.h \
+	src/cli/prepare.c \
+	src/cli/prepare.h \
+	src/cli/sim_json.c \
+	src/cli/sim_report.h \
+	src/cli/sim_text.c \
+	src/cli/term.c \
+	src/cli/term.h
+unshard_LDADD = $(unshard_libs)
+
 noinst_LIBRARIES += src/libcore.a
 src_libcore_a_SOURCES = \
-	src/arena.c src/arena.h \
-	src/dtype.c src/dtype.h \
-	src/err.c src/err.h \
-	src/json.c src/json.h src/json_check.c src/json_check.h src/json_write.c \
-	src/text.c src/text.h
+	src/alloc.c \
+	src/alloc.h \
+	src/alloc_bins.c \
+	src/alloc_bins.h \
+	src/alloc_expandable.c \
+	src/alloc_inner.h \
+	src/alloc_segments.c \
+	src/arch/arch.c \
+	src/arch/arch.h \
+	src/arch/llama.c \
+	src/arch/llama_bodies.c \
+	src/arch/llama_tensors.h \
+	src/arena.c \
+	src/arena.h \
+	src/backend.h \
+	src/body.c \
+	src/body.h \
+	src/body_builder.c \
+	src/body_builder.h \
+	src/builtin_models.c \
+	src/cluster.c \
+	src/cluster.h \
+	src/cluster_prices.c \
+	src/cluster_reader.c \
+	src/cluster_reader.h \
+	src/dtype.c \
+	src/dtype.h \
+	src/err.c \
+	src/err.h \
+	src/exec.c \
+	src/exec.h \
+	src/expand.c \
+	src/expand.h \
+	src/hash.h \
+	src/json.c \
+	src/json.h \
+	src/json_check.c \
+	src/json_check.h \
+	src/json_write.c \
+	src/layout.c \
+	src/layout.h \
+	src/memory_class.h \
+	src/model.c \
+	src/model.h \
+	src/model_builder.c \
+	src/model_builder.h \
+	src/place.c \
+	src/place.h \
+	src/plan.c \
+	src/plan.h \
+	src/plan_cut.c \
+	src/plan_cut.h \
+	src/plan_schemes.c \
+	src/plan_schemes.h \
+	src/plan_units.c \
+	src/plan_units.h \
+	src/program.c \
+	src/program.h \
+	src/program_builder.c \
+	src/program_builder.h \
+	src/program_print.c \
+	src/program_print.h \
+	src/schedule/compute.c \
+	src/schedule/fsdp2.c \
+	src/schedule/fsdp2.h \
+	src/schedule/pieces.c \
+	src/schedule/pieces.h \
+	src/schedule/reduce.c \
+	src/schedule/unshard.c \
+	src/summary.c \
+	src/summary.h \
+	src/text.c \
+	src/text.h \
+	src/verify.c \
+	src/verify.h \
+	src/verify_body.c \
+	src/verify_fault.c \
+	src/verify_inner.h
 
 # The libraries in link order: users first, then what they use.
-unshard_libs = src/libcore.a $(CJSON_LIBS) -lm
+unshard_libs = sim/libsim.a src/libcore.a $(CJSON_LIBS) -lm
+
+# Remade only when the version changes; needed by one file alone.
+src/version.h: FORCE
+	@$(MKDIR_P) src; \
+	printf '#define UNSHARD_VERSION "%s"\n' "`sh $(srcdir)/src/version.sh`" > $@.tmp; \
+	cmp -s $@.tmp $@ 2>/dev/null && rm -f $@.tmp || mv -f $@.tmp $@
+FORCE:
+.PHONY: FORCE
+src/cli/main.$(OBJEXT): src/version.h
+CLEANFILES += src/version.h
+EXTRA_DIST += src/version.sh
+
+dist_man_MANS += src/unshard.1
+bashcompdir = $(datadir)/bash-completion/completions
+dist_bashcomp_DATA = src/unshard.bash

@@ -10,26 +10,82 @@ AM_TESTS_ENVIRONMENT = \
 	ASAN_OPTIONS='$(ASAN_OPTIONS):detect_leaks=1:abort_on_error=1'; export ASAN_OPTIONS; \
 	LC_ALL=C; export LC_ALL;
 
-check_LIBRARIES += tests/libtap.a
-tests_libtap_a_SOURCES = tests/tap.c tests/tap.h
-test_libs = tests/libtap.a $(unshard_libs)
+# TAP, and what several tests share.
+check_LIBRARIES += tests/libtest.a
+tests_libtest_a_SOURCES = \
+	tests/body_make.c \
+	tests/body_make.h \
+	tests/closure.c \
+	tests/closure.h \
+	tests/engine_rig.c \
+	tests/engine_rig.h \
+	tests/fake_backend.c \
+	tests/fake_backend.h \
+	tests/make.c \
+	tests/make.h \
+	tests/slow_alloc.c \
+	tests/slow_alloc.h \
+	tests/slow_memory.c \
+	tests/tap.c \
+	tests/tap.h
+LDADD = tests/libtest.a $(unshard_libs)
 
 c_tests = \
+	tests/alloc_fuzz.t \
+	tests/alloc_repeat.t \
+	tests/alloc_vectors.t \
 	tests/arena.t \
+	tests/bodies.t \
+	tests/body_ops.t \
+	tests/cluster.t \
+	tests/cost.t \
+	tests/cost_data.t \
+	tests/cost_formula.t \
+	tests/engine.t \
+	tests/engine_random.t \
+	tests/exec.t \
 	tests/json.t \
-	tests/text.t
+	tests/model.t \
+	tests/plan.t \
+	tests/program.t \
+	tests/simulate.t \
+	tests/summary.t \
+	tests/text.t \
+	tests/verify.t
 check_PROGRAMS += $(c_tests)
+tests_alloc_fuzz_t_SOURCES = tests/alloc_fuzz.c
+tests_alloc_repeat_t_SOURCES = tests/alloc_repeat.c
+tests_alloc_vectors_t_SOURCES = tests/alloc_vectors.c
 tests_arena_t_SOURCES = tests/arena.c
-tests_arena_t_LDADD   = $(test_libs)
-tests_json_t_SOURCES  = tests/json.c
-tests_json_t_LDADD    = $(test_libs)
-tests_text_t_SOURCES  = tests/text.c
-tests_text_t_LDADD    = $(test_libs)
+tests_bodies_t_SOURCES = tests/bodies.c
+tests_body_ops_t_SOURCES = tests/body_ops.c
+tests_cluster_t_SOURCES = tests/cluster.c
+tests_cost_t_SOURCES = tests/cost.c
+tests_cost_data_t_SOURCES = tests/cost_data.c
+tests_cost_formula_t_SOURCES = tests/cost_formula.c
+tests_engine_t_SOURCES = tests/engine.c
+tests_engine_random_t_SOURCES = tests/engine_random.c
+tests_exec_t_SOURCES = tests/exec.c
+tests_json_t_SOURCES = tests/json.c
+tests_model_t_SOURCES = tests/model.c
+tests_plan_t_SOURCES = tests/plan.c
+tests_program_t_SOURCES = tests/program.c
+tests_simulate_t_SOURCES = tests/simulate.c
+tests_summary_t_SOURCES = tests/summary.c
+tests_text_t_SOURCES = tests/text.c
+tests_verify_t_SOURCES = tests/verify.c
 
-sh_tests =
+sh_tests = \
+	tests/cli.sh \
+	tests/docs.sh \
+	tests/includes.sh
 dist_check_SCRIPTS += $(sh_tests)
 TESTS += $(c_tests) $(sh_tests)
 EXTRA_DIST += tests/tap.sh
+EXTRA_DIST += \
+	tests/golden/first-step-only.txt \
+	tests/golden/llama-2-layers-block-accum2.txt \
+	tests/golden/llama-3-layers-torchtitan.txt
 
 .PHONY: check-valgrind prove check-summary check-headers
 check-valgrind: all $(check_PROGRAMS)

@@ -1,0 +1,307 @@
+/*
+ * Prices of a program's tasks; see cost.h. The formulas are in cost_ops.c and cost_comm.c.
+ *
+ * A program has thousands of tasks and a handful of prices: bodies are priced once each, unit tasks
+ * once per kind and unit shape. A remembered price is used only for a task that asks the same, so
+ * that nothing is assumed of how tasks and shapes go together. Rounding is in cost_ns() alone.
+ */
+#include "sim/cost.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "sim/cost_formula.h"
+#include "sim/cost_range.h"
+
+#define MAX_NS 0x1p62
+#define MAX_CONTENTION 1000.0 /* compute at a thousandth of its speed */
+
+struct price {
+    int64_t ns, last_ns;
+};
+
+struct unit_price {
+    struct price price;
+    uint64_t elements;
+    uint16_t kernels;
+    uint8_t dtype;
+    bool known, accumulates;
+};
+
+struct body_price {
+    struct price price;
+    bool known;
+};
+
+struct pricing {
+    const struct cluster *cluster;
+    const struct program *program;
+    struct cost_rates rates; /* zero where the cluster has prices */
+    double straggler_factor;
+    struct cost_extent extent;
+    struct body_price *bodies; /* by body */
+    struct unit_price *units;  /* by kind and unit shape; the last shape is NO_UNIT's */
+};
+
+enum status cost_ns(double seconds, bool has_work, int64_t *out, struct err *err)
+{
+    const double ns = seconds * 1e9;
+
+    if (!(ns >= 0 && ns <= MAX_NS))
+        return err_set(err, STATUS_RUN, "a price of %g s does not fit, 2^62 ns is the most",
+                       seconds);
+    const int64_t rounded = llround(ns);
+    *out = rounded == 0 && has_work ? 1 : rounded;
+    return STATUS_OK;
+}
+
+static enum status check_plan(const struct cluster *cluster, const struct plan *plan,
+                              struct err *err)
+{
+    if (plan->gpus_per_node > cluster->max_gpus_per_node)
+        return err_set(err, STATUS_USAGE,
+                       "%" PRIu64 " GPUs in a node, cluster '%s' has %" PRIu64
+                       ": ask for more nodes",
+                       plan->gpus_per_node, cluster->name, cluster->max_gpus_per_node);
+    if (!cluster->has_prices && plan->param_dtype != DTYPE_BF16)
+        return err_set(err, STATUS_USAGE, "cluster '%s' has no rates for compute in %s, only bf16",
+                       cluster->name, dtype_name(plan->param_dtype));
+    return STATUS_OK;
+}
+
+static enum status body_from_rates(struct pricing *p, const struct body *body, struct price *out,
+                                   struct err *err)
+{
+    double sum_s = 0, last_s = 0;
+    enum status status;
+
+    for (uint32_t i = 0; i < body->n_op; i++) {
+        const struct op *op = &p->program->bodies->ops[body->op + i];
+        last_s = cost_op_s(&p->rates, op);
+        sum_s += last_s;
+        cost_extent_op(&p->extent, op);
+    }
+    const bool has_work = body->n_op > 0;
+    if ((status = cost_ns(sum_s * p->straggler_factor, has_work, &out->ns, err)))
+        return status;
+    return cost_ns(last_s * p->straggler_factor, has_work, &out->last_ns, err);
+}
+
+/* No overflow: a price has a bound in cluster.h. */
+static void body_from_prices(const struct pricing *p, const struct body *body, struct price *out)
+{
+    *out = (struct price){0};
+    for (uint32_t i = 0; i < body->n_op; i++) {
+        out->last_ns = p->cluster->op_price_ns[p->program->bodies->ops[body->op + i].kind];
+        out->ns += out->last_ns;
+    }
+}
+
+static enum status price_body(struct pricing *p, const struct task *task, struct price *out,
+                              struct err *err)
+{
+    const struct body *body = &p->program->bodies->bodies[task->body];
+    struct body_price *known = &p->bodies[task->body];
+    enum status status = STATUS_OK;
+
+    if (!known->known && p->cluster->has_prices)
+        body_from_prices(p, body, &known->price);
+    else if (!known->known)
+        status = body_from_rates(p, body, &known->price, err);
+    known->known = true;
+    *out = known->price;
+    return status;
+}
+
+static double collective_s(const struct pricing *p, const struct task *task)
+{
+    const struct plan *plan = p->program->plan;
+    const double bytes = (double)task->elements * (double)dtype_bytes(task->dtype);
+
+    return cost_collective_s(
+        &p->rates, cost_collective_row(p->cluster, task->kind, plan->gpus_per_node), bytes,
+        (double)plan->world / (double)plan->gpus_per_node, (double)plan->gpus_per_node);
+}
+
+static struct unit_work work_of(const struct pricing *p, const struct task *task)
+{
+    const struct plan *plan = p->program->plan;
+    struct unit_work work = {
+        .launches = task->kernels,
+        .shard_elements = (double)task->elements,
+        .storage_bytes = (double)dtype_bytes(task->dtype),
+        .compute_bytes = (double)dtype_bytes(plan->param_dtype),
+        .reduce_bytes = (double)dtype_bytes(plan->reduce_dtype),
+    };
+    if (task->unit != NO_UNIT) {
+        const struct unit_layout *unit = &p->program->layout->units[task->unit];
+        work.shard_elements = (double)unit->shard_elements;
+        work.elements = (double)unit->elements;
+        work.padded_elements = (double)unit->padded_elements;
+        work.storage_bytes = (double)dtype_bytes(unit->storage_dtype);
+    }
+    return work;
+}
+
+/* Ids and labels, int64 each. */
+static double input_s(const struct pricing *p, const struct task *task)
+{
+    const struct plan_options *options = &p->program->plan->options;
+    return cost_copy_s(&p->rates, task->kernels, 16 * (double)options->batch * (double)options->seq,
+                       p->rates.copy_in);
+}
+
+static double unit_task_s(const struct pricing *p, const struct task *task, bool accumulates)
+{
+    const struct cost_rates *r = &p->rates;
+    const struct unit_work work = work_of(p, task);
+    const bool alone = p->program->plan->world == 1;
+
+    switch ((enum task_kind)task->kind) {
+    case TASK_INIT_SHARDS:
+        return cost_copy_s(r, work.launches, work.shard_elements * work.storage_bytes, r->copy_in);
+    case TASK_COPY_INPUT:
+        return input_s(p, task);
+    case TASK_COPY_IN:
+        return cost_copy_in_s(r, &work);
+    case TASK_COPY_OUT:
+        return alone ? cost_cast_out_s(r, &work) : cost_copy_out_s(r, &work);
+    case TASK_PACK:
+        return cost_pack_s(r, &work);
+    case TASK_POST_REDUCE:
+        return accumulates ? cost_accumulate_s(r, &work) : cost_reduce_copy_s(r, &work);
+    case TASK_OPTIMIZER:
+        return cost_adamw_s(r, &work);
+    case TASK_ALL_GATHER:
+    case TASK_REDUCE_SCATTER:
+        return collective_s(p, task);
+    case TASK_FORWARD:
+    case TASK_BACKWARD:
+    case TASK_KIND_N:
+        break;
+    }
+    __builtin_unreachable();
+}
+
+/* A post-reduce adds to what is there, or, in a world of one, stands in for the collective. */
+static bool updates(const struct program *program, const struct task *task)
+{
+    for (uint32_t i = 0; i < task->n_access; i++)
+        if (program->accesses[task->access + i].mode == ACCESS_UPDATE)
+            return true;
+    return false;
+}
+
+/* Several kernels of one unit task are taken as equal, so that the last is an even share. */
+static int64_t last_of(int64_t ns, uint16_t kernels)
+{
+    return kernels > 1 ? (ns + kernels - 1) / kernels : ns;
+}
+
+static bool asks_same(const struct unit_price *known, const struct task *task, bool accumulates)
+{
+    return known->known && known->elements == task->elements && known->kernels == task->kernels &&
+           known->dtype == task->dtype && known->accumulates == accumulates;
+}
+
+static enum status price_unit_task(struct pricing *p, const struct task *task, struct price *out,
+                                   struct err *err)
+{
+    const struct layout *layout = p->program->layout;
+    const uint32_t shape =
+        task->unit == NO_UNIT ? layout->n_shape : layout->units[task->unit].shape;
+    struct unit_price *known = &p->units[task->kind * (layout->n_shape + 1) + shape];
+    const bool accumulates = task->kind == TASK_POST_REDUCE && updates(p->program, task);
+    int64_t ns = p->cluster->task_price_ns[task->kind];
+    enum status status = STATUS_OK;
+
+    if (!asks_same(known, task, accumulates)) {
+        if (!p->cluster->has_prices)
+            status = cost_ns(unit_task_s(p, task, accumulates), true, &ns, err);
+        *known = (struct unit_price){
+            .price = {.ns = ns, .last_ns = last_of(ns, task->kernels)},
+            .elements = task->elements,
+            .kernels = task->kernels,
+            .dtype = task->dtype,
+            .known = true,
+            .accumulates = accumulates,
+        };
+    }
+    *out = known->price;
+    return status;
+}
+
+static enum status price_tasks(struct pricing *p, int64_t *task_ns, int64_t *last_ns,
+                               struct err *err)
+{
+    for (uint32_t t = 0; t < p->program->n_task; t++) {
+        const struct task *task = &p->program->tasks[t];
+        const bool has_body = task->kind == TASK_FORWARD || task->kind == TASK_BACKWARD;
+        struct price price;
+        const enum status status =
+            has_body ? price_body(p, task, &price, err) : price_unit_task(p, task, &price, err);
+        if (status) {
+            err_prefix(err, "cluster '%s', %s", p->cluster->name, task_kind_name(task->kind));
+            return status;
+        }
+        task_ns[t] = price.ns;
+        last_ns[t] = price.last_ns;
+    }
+    return STATUS_OK;
+}
+
+static enum status price_host(const struct pricing *p, struct prices *out, struct err *err)
+{
+    const struct cluster *cluster = p->cluster;
+    enum status status;
+
+    if (cluster->has_prices) {
+        out->host_launch_ns = cluster->host_launch_price_ns;
+        out->host_all_gather_ns = cluster->host_all_gather_price_ns;
+        out->contention_permille = (uint32_t)cluster->contention_permille;
+        return STATUS_OK;
+    }
+    if (p->rates.contention > MAX_CONTENTION)
+        return err_set(err, STATUS_RUN, "a contention of %g, %g is the most", p->rates.contention,
+                       MAX_CONTENTION);
+    out->contention_permille = (uint32_t)lround(1000 * p->rates.contention);
+    out->peak_flops = p->rates.gemm_flops;
+    if ((status = cost_ns(p->rates.host_launch_s, false, &out->host_launch_ns, err)))
+        return status;
+    return cost_ns(p->rates.host_all_gather_s, false, &out->host_all_gather_ns, err);
+}
+
+enum status cost_price(const struct cluster *cluster, enum spread spread,
+                       const struct program *program, struct arena *arena, struct prices *out,
+                       struct err *err)
+{
+    const uint32_t n_shape = program->layout->n_shape + 1;
+    int64_t *task_ns = arena_array(arena, int64_t, 2 * (size_t)program->n_task);
+    int64_t *last_ns = task_ns + program->n_task;
+    struct prices prices = {.task_ns = task_ns, .last_ns = last_ns};
+    struct pricing p = {
+        .cluster = cluster,
+        .program = program,
+        .bodies = arena_array(arena, struct body_price, program->bodies->n_body),
+        .units = arena_array(arena, struct unit_price, (size_t)TASK_KIND_N * n_shape),
+    };
+    enum status status;
+
+    if ((status = check_plan(cluster, program->plan, err)))
+        return status;
+    if (!cluster->has_prices) {
+        p.rates = cost_rates_at(cluster, spread);
+        p.straggler_factor = cost_straggler_factor(&p.rates, (double)program->plan->world);
+        cost_extent_init(&p.extent, program->plan);
+    }
+    if ((status = price_tasks(&p, task_ns, last_ns, err)))
+        return status;
+    if ((status = price_host(&p, &prices, err))) {
+        err_prefix(err, "cluster '%s', host", cluster->name);
+        return status;
+    }
+    if (!cluster->has_prices)
+        prices.leaves_table = cost_leaves_table(cluster, program, &p.extent, arena);
+    *out = prices;
+    return STATUS_OK;
+}

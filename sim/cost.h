@@ -1,0 +1,33 @@
+/*
+ * What each task of a program costs on a cluster: rates become int64 nanoseconds here and nowhere
+ * else.
+ *
+ * Formulas: spec COST sections 1 to 5, in double seconds and bytes; one function rounds. Operators
+ * are priced once per distinct body, unit tasks once per distinct unit shape. No time, no queue and
+ * no contention lives here: that is sim/engine.
+ */
+#ifndef SIM_COST_H
+#define SIM_COST_H
+
+#include "src/cluster.h"
+
+struct prices {
+    const int64_t *task_ns;       /* by task: alone on the device */
+    const int64_t *last_ns;       /* by task: its last kernel; a body ends no earlier than this
+                                     after the host's last launch */
+    int64_t host_launch_ns;       /* host time of one kernel launch */
+    int64_t host_all_gather_ns;   /* of a unit's unshard and wait, in place of their launches */
+    uint32_t contention_permille; /* c * 1000 */
+    double peak_flops;            /* dense peak for MFU; 0 on a cluster that has prices only */
+    const char *leaves_table;     /* what lies outside its measured range, or NULL */
+};
+
+/* STATUS_RUN where a price passes 2^62 ns; STATUS_USAGE where the cluster cannot hold the plan. */
+enum status cost_price(const struct cluster *cluster, enum spread spread,
+                       const struct program *program, struct arena *arena, struct prices *out,
+                       struct err *err);
+
+/* Seconds to ns: rounded to nearest, at least 1 where the work is not zero. */
+enum status cost_ns(double seconds, bool has_work, int64_t *out, struct err *err);
+
+#endif

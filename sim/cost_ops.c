@@ -1,0 +1,123 @@
+/*
+ * Seconds of the kernels of one GPU: products, attention, everything else; see cost_formula.h.
+ *
+ * Constants that belong to a formula stand here, those that belong to a GPU in its cluster file.
+ * Source: spec COST sections 1 to 3. Inputs are BF16 throughout.
+ */
+#include <math.h>
+
+#include "sim/cost_formula.h"
+
+static const double BF16_BYTES = 2;
+/* Share of the memory bandwidth that a product reaches where memory binds it (section 1). */
+static const double GEMM_MEMORY_SHARE = 0.8;
+/* Gradients of weights against products of forward, per their own m, n, k (section 1). */
+static const double WGRAD_FACTOR = 1.04;
+/* 2.5 times the FLOP at 0.85 of the speed (section 2). */
+static const double ATTENTION_BACKWARD_FACTOR = 2.94;
+static const double NARROW_HEAD = 64;
+
+struct cost_rates cost_rates_at(const struct cluster *cluster, enum spread spread)
+{
+    return (struct cost_rates){
+#define X(member, section, key, unit, more_is_faster) .member = cluster->member.at[spread],
+        CLUSTER_RATES(X)
+#undef X
+    };
+}
+
+double cost_gemm_s(const struct cost_rates *r, double m, double n, double k)
+{
+    const double flops_s =
+        2 * m * n * (k + r->gemm_k0) / (r->gemm_flops * r->gemm_efficiency * r->gemm_derate);
+    const double bytes = (m * k + k * n + m * n) * BF16_BYTES;
+    return r->gemm_start_s + fmax(flops_s, bytes / (GEMM_MEMORY_SHARE * r->memory_bytes_per_s));
+}
+
+/* Causal: half of the square, hence 2 and not 4 FLOP. rows = batch * heads. */
+double cost_attention_s(const struct cost_rates *r, double rows, double seq, double head_dim)
+{
+    const double flops = 2 * rows * seq * seq * head_dim;
+    const double width = head_dim <= NARROW_HEAD ? r->attention_head64 : 1;
+    const double efficiency = r->attention_efficiency * r->attention_derate * width;
+    return flops / (r->gemm_flops * efficiency * (seq / (seq + r->attention_s0)));
+}
+
+double cost_memory_s(const struct cost_rates *r, double bytes)
+{
+    return r->memory_slowdown * bytes / (r->memory_bytes_per_s * r->memory_efficiency);
+}
+
+double cost_op_s(const struct cost_rates *r, const struct op *op)
+{
+    const bool forward = op->pass == PASS_FORWARD || op->pass == PASS_RECOMPUTE;
+
+    switch (op_kind_cost(op->kind)) {
+    case COST_GEMM:
+        return cost_gemm_s(r, (double)op->m, (double)op->n, (double)op->k) *
+               (op->pass == PASS_WGRAD ? WGRAD_FACTOR : 1);
+    case COST_ATTENTION:
+        return cost_attention_s(r, (double)op->m, (double)op->n, (double)op->k) *
+               (forward ? 1 : ATTENTION_BACKWARD_FACTOR);
+    case COST_MEMORY:
+        break;
+    }
+    return cost_memory_s(r, (double)op->bytes);
+}
+
+double cost_copy_s(const struct cost_rates *r, double launches, double bytes, double fraction)
+{
+    return launches * r->copy_launch_s + bytes / (r->memory_bytes_per_s * fraction);
+}
+
+/* A cast to a flat temporary where dtypes differ, then a copy into the rank's slice. */
+double cost_copy_in_s(const struct cost_rates *r, const struct unit_work *work)
+{
+    const double cast =
+        work->storage_bytes != work->compute_bytes ? work->storage_bytes + work->compute_bytes : 0;
+    return cost_copy_s(r, work->launches, work->shard_elements * (cast + 2 * work->compute_bytes),
+                       r->copy_in);
+}
+
+double cost_copy_out_s(const struct cost_rates *r, const struct unit_work *work)
+{
+    return cost_copy_s(r, work->launches, work->padded_elements * 2 * work->compute_bytes,
+                       r->copy_out);
+}
+
+double cost_cast_out_s(const struct cost_rates *r, const struct unit_work *work)
+{
+    return cost_copy_s(r, work->launches,
+                       work->padded_elements * (work->storage_bytes + work->compute_bytes),
+                       r->copy_cast);
+}
+
+/* Reads gradients without padding and writes the message with it. */
+double cost_pack_s(const struct cost_rates *r, const struct unit_work *work)
+{
+    const bool widen = work->reduce_bytes > work->compute_bytes;
+    return cost_copy_s(r, work->launches,
+                       work->elements * work->compute_bytes +
+                           work->padded_elements * work->reduce_bytes,
+                       widen ? r->pack_widen : r->pack_same);
+}
+
+double cost_reduce_copy_s(const struct cost_rates *r, const struct unit_work *work)
+{
+    return cost_copy_s(r, work->launches, work->padded_elements * 2 * work->reduce_bytes,
+                       r->memory_efficiency);
+}
+
+/* Reads two, writes one. */
+double cost_accumulate_s(const struct cost_rates *r, const struct unit_work *work)
+{
+    return cost_copy_s(r, work->launches, work->shard_elements * 3 * work->storage_bytes,
+                       r->memory_efficiency);
+}
+
+/* Fused AdamW, states in the storage dtype: reads four of them, writes three. */
+double cost_adamw_s(const struct cost_rates *r, const struct unit_work *work)
+{
+    return cost_copy_s(r, work->launches, work->shard_elements * 7 * work->storage_bytes,
+                       r->memory_efficiency);
+}

@@ -1,0 +1,266 @@
+/*
+ * The host side of the virtual clock: calls of the executor, with the host's own time.
+ *
+ * launch, record and wait append to the queue of a stream; what the host alone says about their
+ * times is written where the result will stand. Nothing runs until the host has to know a time: at
+ * HOST_WAIT, at a drain, at the end (sim/engine_run.c). Opened again, the engine starts anew in the
+ * memory that it has.
+ */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/engine_inner.h"
+#include "src/program_print.h"
+
+#define APPEND(engine, array, n, cap, value)                                                   \
+    do {                                                                                       \
+        if ((n) == (cap))                                                                      \
+            (array) = arena_grow((engine)->arena, (array), &(cap), (n) + 1, sizeof *(array));  \
+        (array)[(n)++] = (value);                                                              \
+    } while (0)
+
+struct engine *engine_new(const struct prices *prices, struct arena *arena)
+{
+    struct engine *engine = arena_array(arena, struct engine, 1);
+    engine->prices = prices;
+    engine->arena = arena;
+    return engine;
+}
+
+/* The price at a unit's all-gather stands for the launches of unshard and wait (COST section 5). */
+static void set_host_costs(struct engine *engine)
+{
+    const struct prices *prices = engine->prices;
+
+    memset(engine->task_host_ns, 0, sizeof engine->task_host_ns);
+    for (uint32_t kind = 0; kind < TASK_KIND_N; kind++)
+        engine->kernel_host_ns[kind] = prices->host_launch_ns;
+    if (prices->host_all_gather_ns > 0 && engine->program->plan->world > 1) {
+        engine->task_host_ns[TASK_ALL_GATHER] = prices->host_all_gather_ns;
+        engine->kernel_host_ns[TASK_COPY_IN] = 0;
+        engine->kernel_host_ns[TASK_ALL_GATHER] = 0;
+        engine->kernel_host_ns[TASK_COPY_OUT] = 0;
+    }
+}
+
+/*
+ * No time passes the sum of all that was issued, slowed: issued * full / 1000, and 1 ns of rounding
+ * a task. Work is counted in ns * full. Half of the range is kept for the rounding.
+ */
+static enum status set_range(struct engine *engine, struct err *err)
+{
+    const struct prices *prices = engine->prices;
+    const int64_t full = 1000 + (int64_t)prices->contention_permille;
+    const int64_t range_ns = INT64_MAX / 2 / full / (full / 1000 + 1);
+
+    if (prices->host_launch_ns > range_ns / UINT16_MAX || prices->host_all_gather_ns > range_ns)
+        return err_set(err, STATUS_RUN,
+                       "virtual clock out of range: host costs of %lld and %lld ns",
+                       (long long)prices->host_launch_ns, (long long)prices->host_all_gather_ns);
+    engine->left_ns = (uint64_t)range_ns;
+    return STATUS_OK;
+}
+
+static enum status out_of_range(struct engine *engine, uint32_t task, struct err *err)
+{
+    char name[PROGRAM_NAME_MAX];
+    return err_set(err, STATUS_RUN,
+                   "virtual clock out of range at task '%s': the steps would take weeks",
+                   program_task_name(engine->program, task, name));
+}
+
+static enum status engine_open(void *self, const struct program *program,
+                               const struct placement *placement, struct err *err)
+{
+    struct engine *engine = self;
+
+    (void)placement;
+    engine->program = program;
+    engine->host_ns = engine->comm_free_ns = 0;
+    engine->n_span = engine->n_record = engine->n_collective = engine->n_step = 0;
+    engine->n_started = engine->n_passed = 0;
+    engine->comm_waiters = engine->awake = 0;
+    for (uint32_t s = 0; s < STREAM_N; s++) {
+        struct queue *queue = &engine->queues[s];
+        queue->n = queue->next = 0;
+        queue->free_ns = 0;
+    }
+    set_host_costs(engine);
+    engine->latest = arena_grow(engine->arena, engine->latest, &engine->cap_latest,
+                                program->n_event, sizeof *engine->latest);
+    if (program->n_event > 0)
+        memset(engine->latest, 0xff, program->n_event * sizeof *engine->latest);
+    return set_range(engine, err);
+}
+
+static inline void queue_add(struct engine *engine, enum stream stream, uint32_t op, uint32_t id)
+{
+    struct queue *queue = &engine->queues[stream];
+
+    assert(id <= UINT32_MAX >> ITEM_OP_BITS);
+    APPEND(engine, queue->items, queue->n, queue->cap, id << ITEM_OP_BITS | op);
+}
+
+/*
+ * Until the task runs its span holds what the host alone says: no start before the first launch was
+ * issued, no end before the last kernel, issued last, has run.
+ */
+static enum status engine_launch(void *self, const struct launch *launch, struct err *err)
+{
+    struct engine *engine = self;
+    const struct task *task = &engine->program->tasks[launch->task];
+    const int64_t task_ns = engine->prices->task_ns[launch->task];
+    const int64_t last_ns = engine->prices->last_ns[launch->task];
+    const int64_t unit_ns = engine->task_host_ns[task->kind];
+    const int64_t kernel_ns = engine->kernel_host_ns[task->kind];
+    const int64_t issue_ns = unit_ns + kernel_ns * task->kernels;
+    const uint64_t all_ns = (uint64_t)task_ns + (uint64_t)last_ns + (uint64_t)issue_ns;
+
+    assert(launch->body_op == NO_OP);
+    if (all_ns > engine->left_ns)
+        return out_of_range(engine, launch->task, err);
+    engine->left_ns -= all_ns;
+
+    const struct span span = {
+        .task = launch->task,
+        .step = launch->step,
+        .start_ns = engine->host_ns + unit_ns + (task->kernels > 0 ? kernel_ns : 0),
+        .end_ns = engine->host_ns + issue_ns + last_ns,
+    };
+    engine->host_ns += issue_ns;
+    if (task->comm != COMM_NONE)
+        APPEND(engine, engine->collectives, engine->n_collective, engine->cap_collective,
+               engine->n_span);
+    queue_add(engine, task->stream, ITEM_LAUNCH, engine->n_span);
+    APPEND(engine, engine->spans, engine->n_span, engine->cap_span, span);
+    return STATUS_OK;
+}
+
+static inline uint32_t new_record(struct engine *engine, uint32_t event)
+{
+    const struct record record = {.event = event};
+
+    engine->latest[event] = engine->n_record;
+    APPEND(engine, engine->records, engine->n_record, engine->cap_record, record);
+    return engine->latest[event];
+}
+
+static enum status engine_record(void *self, uint32_t event, enum stream stream, struct err *err)
+{
+    struct engine *engine = self;
+    uint32_t id = engine->latest[event];
+
+    (void)err;
+    if (id == NO_RECORD || engine->records[id].issued)
+        id = new_record(engine, event);
+    engine->records[id].issued = true;
+    engine->records[id].ns = engine->host_ns;
+    queue_add(engine, stream, ITEM_RECORD, id);
+    return STATUS_OK;
+}
+
+/*
+ * What a wait issued now waits for: the last RECORD before it, as on a device. Where there is none
+ * a device would not wait; here it waits for the RECORD to come, so that a program that verify
+ * would refuse gets slow or blocked but never fast.
+ */
+static uint32_t record_to_wait_for(struct engine *engine, uint32_t event)
+{
+    const uint32_t id = engine->latest[event];
+    return id != NO_RECORD ? id : new_record(engine, event);
+}
+
+static enum status engine_wait(void *self, uint32_t event, enum stream stream, struct err *err)
+{
+    struct engine *engine = self;
+
+    (void)err;
+    queue_add(engine, stream, ITEM_WAIT, record_to_wait_for(engine, event));
+    return STATUS_OK;
+}
+
+static enum status engine_host_wait(void *self, uint32_t event, struct err *err)
+{
+    struct engine *engine = self;
+    const uint32_t id = record_to_wait_for(engine, event);
+    struct record *record = &engine->records[id];
+
+    if (!record->reached) {
+        record->waiters |= BIT_HOST;
+        engine_run_streams(engine);
+    }
+    if (!record->reached) {
+        char host[32];
+        snprintf(host, sizeof host, "the host for event %u", event);
+        return engine_deadlock(engine, host, err);
+    }
+    engine->host_ns = later(engine->host_ns, record->ns);
+    return STATUS_OK;
+}
+
+/* The driver takes memory back only from an idle device: the host waits for all streams. */
+static enum status engine_segment(void *self, const struct segment_op *op, struct err *err)
+{
+    struct engine *engine = self;
+
+    if (op->act != SEGMENT_RELEASE && op->act != SEGMENT_UNMAP)
+        return STATUS_OK;
+    const enum status status = engine_run_all(engine, err);
+    if (status != STATUS_OK)
+        return status;
+    for (uint32_t s = 0; s < STREAM_N; s++)
+        engine->host_ns = later(engine->host_ns, engine->queues[s].free_ns);
+    return STATUS_OK;
+}
+
+static enum status engine_step_end(void *self, uint32_t step, struct err *err)
+{
+    struct engine *engine = self;
+
+    (void)err;
+    assert(step == engine->n_step);
+    APPEND(engine, engine->step_spans, engine->n_step, engine->cap_step, engine->n_span);
+    return STATUS_OK;
+}
+
+static enum status engine_finish(void *self, struct err *err)
+{
+    return engine_run_all(self, err);
+}
+
+/* Spans stay for who asks: they go with the arena, or with the next open. */
+static void engine_close(void *self)
+{
+    (void)self;
+}
+
+const struct backend_ops engine_backend = {
+    .name = "sim",
+    .open = engine_open,
+    .segment = engine_segment,
+    .launch = engine_launch,
+    .record = engine_record,
+    .wait = engine_wait,
+    .host_wait = engine_host_wait,
+    .step_end = engine_step_end,
+    .finish = engine_finish,
+    .close = engine_close,
+};
+
+const struct span *engine_spans(const struct engine *engine, uint32_t *n)
+{
+    *n = engine->n_span;
+    return engine->spans;
+}
+
+int64_t engine_step_end_ns(const struct engine *engine, uint32_t step)
+{
+    assert(step < engine->n_step);
+    const uint32_t begin = step > 0 ? engine->step_spans[step - 1] : 0;
+    int64_t end_ns = 0;
+
+    for (uint32_t i = begin; i < engine->step_spans[step]; i++)
+        end_ns = later(end_ns, engine->spans[i].end_ns);
+    return end_ns;
+}

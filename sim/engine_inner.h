@@ -1,0 +1,75 @@
+/*
+ * Inside the virtual clock: what sim/engine.c (the host: calls, queues, its own time) and
+ * sim/engine_run.c (the device: streams, communicator, contention) share. Nobody else includes it.
+ *
+ * Invariants: collectives are disjoint in time and in order of start, and so are the tasks of one
+ * stream; every time fits in 63 bits, because what may be issued is bounded (left_ns).
+ */
+#ifndef SIM_ENGINE_INNER_H
+#define SIM_ENGINE_INNER_H
+
+#include "sim/engine.h"
+
+/* An item of a queue: what it is in the low bits, above them an id in spans or in records. */
+enum { ITEM_LAUNCH, ITEM_RECORD, ITEM_WAIT, ITEM_OP_BITS = 2, ITEM_OP = 3 };
+
+struct queue {
+    uint32_t *items;
+    uint32_t n, cap;
+    uint32_t next;   /* items before it are done */
+    int64_t free_ns; /* when they were */
+};
+
+/* One RECORD as it is issued: the same event of the next step has another one of these. */
+struct record {
+    int64_t ns;       /* when it is reached; until then when it was issued */
+    uint32_t event;
+    uint8_t waiters;  /* bits of what goes on when it is reached */
+    bool issued, reached;
+};
+#define NO_RECORD UINT32_MAX
+
+/* Bits of what can wait: one a stream, one for the host. */
+enum { BIT_C = 1 << STREAM_C, BIT_HOST = 1 << STREAM_N, BITS_STREAMS = BIT_HOST - 1 };
+_Static_assert(BIT_HOST <= UINT8_MAX, "record.waiters holds all bits");
+_Static_assert(COMM_N == 1, "one list of collectives, disjoint in time, is what slows C down");
+
+struct engine {
+    const struct prices *prices;
+    const struct program *program;
+    struct arena *arena;
+
+    /* The host: its clock, what it spends on a task and on each of its kernels. */
+    int64_t host_ns, task_host_ns[TASK_KIND_N], kernel_host_ns[TASK_KIND_N];
+    uint64_t left_ns; /* what may still be issued */
+
+    /* What was issued. */
+    struct queue queues[STREAM_N];
+    struct span *spans;
+    struct record *records;
+    uint32_t *collectives; /* in spans */
+    uint32_t *latest;      /* by event: its last record */
+    uint32_t *step_spans;  /* by step: spans when it was over */
+    uint32_t n_span, n_record, n_collective, n_step;
+    uint32_t cap_span, cap_record, cap_collective, cap_latest, cap_step;
+
+    /* What has run. */
+    uint32_t n_started; /* of the collectives */
+    uint32_t n_passed;  /* of these, ended before C's current task */
+    int64_t comm_free_ns;
+    uint32_t comm_waiters, awake; /* bits */
+};
+
+static inline int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Until the host is woken or nothing can go on. */
+void engine_run_streams(struct engine *engine);
+/* The same, and then every queue is done; else STATUS_RUN. */
+enum status engine_run_all(struct engine *engine, struct err *err);
+/* STATUS_RUN: host (what it waits for) and all streams that are not done, with what stops them. */
+enum status engine_deadlock(const struct engine *engine, const char *host, struct err *err);
+
+#endif

@@ -1,0 +1,34 @@
+noinst_LIBRARIES += sim/libsim.a
+sim_libsim_a_SOURCES = \
+	sim/cost.c \
+	sim/cost.h \
+	sim/cost_comm.c \
+	sim/cost_formula.h \
+	sim/cost_ops.c \
+	sim/cost_range.c \
+	sim/cost_range.h \
+	sim/engine.c \
+	sim/engine.h \
+	sim/engine_inner.h \
+	sim/engine_run.c \
+	sim/interval_set.c \
+	sim/interval_set.h \
+	sim/simulate.c \
+	sim/simulate.h
+
+# Clusters are JSON files to edit and strings in the program; --cluster FILE reads one at run time.
+# src/cluster.c has the table and parses; it includes the strings.
+clusters = \
+	sim/clusters/h100-sxm.json \
+	sim/clusters/h200-sxm.json \
+	sim/clusters/a100-sxm-80g.json \
+	sim/clusters/a100-sxm-40g.json \
+	sim/clusters/toy.json
+src/clusters.inc: $(clusters)
+	@$(MKDIR_P) src
+	$(AM_V_GEN)for f in $(clusters); do \
+	  g=$$f; test -f $$g || g=$(srcdir)/$$f; \
+	  echo "{ \"`basename $$f .json`\","; $(AS_C_STRING) $$g; echo "},"; done > $@.tmp && mv -f $@.tmp $@
+src/cluster.$(OBJEXT): src/clusters.inc
+CLEANFILES += src/clusters.inc
+EXTRA_DIST += $(clusters)

@@ -1,0 +1,66 @@
+/*
+ * The numbers of one step; see simulate.h for their definitions.
+ *
+ * Everything is counted inside the window of the measured step. The host runs ahead, so that a step
+ * may begin before the one before it ends; that part of it is cut off. The span of a body counts as
+ * busy throughout, the gaps that a late host leaves between its kernels included.
+ */
+#include "sim/simulate.h"
+
+#include "sim/interval_set.h"
+#include "src/exec.h"
+
+static void add_within(struct interval_set *set, struct arena *arena, const struct span *span,
+                       const struct interval *window)
+{
+    const int64_t begin_ns = span->start_ns, end_ns = span->end_ns;
+    interval_set_add(set, arena, begin_ns > window->begin_ns ? begin_ns : window->begin_ns,
+                     end_ns < window->end_ns ? end_ns : window->end_ns);
+}
+
+static struct step_time measure(const struct program *program, const struct prices *prices,
+                                const struct engine *engine, struct arena *arena)
+{
+    const struct interval window = {
+        .begin_ns = engine_step_end_ns(engine, SIMULATED_STEPS - 1),
+        .end_ns = engine_step_end_ns(engine, SIMULATED_STEPS),
+    };
+    struct interval_set comm = {0}, compute = {0};
+    uint32_t n;
+    const struct span *spans = engine_spans(engine, &n);
+
+    for (uint32_t i = 0; i < n; i++) {
+        const struct task *task = &program->tasks[spans[i].task];
+        if (task->comm != COMM_NONE)
+            add_within(&comm, arena, &spans[i], &window);
+        if (task->stream == STREAM_C)
+            add_within(&compute, arena, &spans[i], &window);
+    }
+
+    const int64_t comm_ns = interval_set_ns(&comm);
+    const int64_t overlap_ns = interval_set_common_ns(&comm, &compute);
+    const int64_t c = prices->contention_permille, full = 1000 + c;
+    return (struct step_time){
+        .step_ns = window.end_ns - window.begin_ns,
+        .exposed_comm_ns = comm_ns - overlap_ns,
+        .comm_ns = comm_ns,
+        .contention_ns = (overlap_ns * c + full / 2) / full,
+        .compute_ns = interval_set_ns(&compute),
+    };
+}
+
+enum status simulate(const struct program *program, const struct prices *prices,
+                     const struct placement *placement, struct arena *arena, struct step_time *out,
+                     struct engine **engine, struct err *err)
+{
+    struct engine *clock = engine_new(prices, arena);
+    const enum status status = exec_program(program, EXEC_UNIT, placement, SIMULATED_STEPS,
+                                            &engine_backend, clock, err);
+    if (status != STATUS_OK)
+        return status;
+
+    *out = measure(program, prices, clock, arena);
+    if (engine)
+        *engine = clock;
+    return STATUS_OK;
+}

@@ -1,0 +1,25 @@
+/*
+ * The families that are known, and how one is found. Nothing else in src/ names a family.
+ */
+#include "src/arch/arch.h"
+
+#include <string.h>
+
+const struct arch *const arch_families[] = {&arch_llama, NULL};
+
+const struct arch *arch_find(const char *model_type)
+{
+    for (const struct arch *const *family = arch_families; *family; family++)
+        for (const char *const *type = (*family)->model_types; *type; type++)
+            if (strcmp(*type, model_type) == 0)
+                return *family;
+    return NULL;
+}
+
+const struct arch *arch_by_name(const char *name)
+{
+    for (const struct arch *const *family = arch_families; *family; family++)
+        if (strcmp((*family)->name, name) == 0)
+            return *family;
+    return NULL;
+}

@@ -1,0 +1,43 @@
+/*
+ * A family: what one kind of architecture adds to the program.
+ *
+ * It reads a config.json's sizes, makes modules and parameters from them, and describes the bodies
+ * of its pieces. Everything else of src/ reaches a family through this table only.
+ */
+#ifndef SRC_ARCH_ARCH_H
+#define SRC_ARCH_ARCH_H
+
+#include "src/arena.h"
+#include "src/err.h"
+#include "src/json.h"
+#include "src/model.h"
+
+struct body_builder;
+
+struct arch {
+    const char *name;
+    const char *const *model_types; /* of config.json, ends with NULL */
+
+    /* Sizes from a whole config.json. STATUS_INPUT where they are missing or contradict. */
+    enum status (*read_config)(const struct json_at *config, struct dims *out, struct err *err);
+
+    /* Modules, parameters and pieces of a model; the caller has set out's name. */
+    enum status (*build)(const struct dims *dims, struct arena *arena, struct model *out,
+                         struct err *err);
+
+    /* One pair for each kind that exists under the builder's options (src/body_builder.h). */
+    enum status (*bodies)(const struct model *model, struct body_builder *builder,
+                          struct err *err);
+};
+
+/* All families, in the order in which messages list them; ends with NULL. */
+extern const struct arch *const arch_families[];
+extern const struct arch arch_llama;
+
+const struct arch *arch_find(const char *model_type); /* by a config's model_type, or NULL */
+const struct arch *arch_by_name(const char *name);    /* by the family's own name, or NULL */
+
+/* src/arch/llama_bodies.c */
+enum status llama_bodies(const struct model *model, struct body_builder *builder, struct err *err);
+
+#endif

@@ -1,0 +1,151 @@
+/*
+ * Bodies: what one module's forward or backward launches and allocates, in order.
+ *
+ * A body is a straight tape over slots. It exists once per module kind, shapes, dtypes, checkpoint
+ * mode and operator profile, and is shared by all modules that are equal in these. It knows no unit,
+ * no rank and no address. A pair of bodies (forward, backward) shares one slot table: what forward
+ * allocates and does not free, backward frees.
+ *
+ * The first slots are the boundary, tensors that the unit program owns: the tape says at which exact
+ * place they are born or die, the unit program says which buffer they are.
+ *
+ *     slot 0  SLOT_IN     forward's input          born outside, dies in this pair or outside
+ *     slot 1  SLOT_OUT    forward's output         born in forward's tape
+ *     slot 2  SLOT_D_OUT  gradient of the output   born outside, dies in backward's tape
+ *     slot 3  SLOT_D_IN   gradient of the input    born in backward's tape
+ *     slot 4+i            grad[i], of the i-th parameter of the piece(s), born in backward's tape
+ *
+ * Where the gradient of the input is written over that of the output (the residual's buffer, summed
+ * in place), d_in_place is set and neither SLOT_D_OUT nor SLOT_D_IN is on the tape.
+ *
+ * Invariants: each slot is allocated at most once and freed at most once over forward followed by
+ * backward; no slot is used before its birth or after its death; net and rise are exact, boundary
+ * events on the tape included. Lifetimes and sizes: spec MEMORY 2.4, 3 and 4.
+ */
+#ifndef SRC_BODY_H
+#define SRC_BODY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/arena.h"
+#include "src/memory_class.h"
+#include "src/model.h"
+
+enum { SLOT_IN, SLOT_OUT, SLOT_D_OUT, SLOT_D_IN, SLOT_GRAD };
+
+struct slot {
+    uint64_t bytes;
+    uint8_t memory_class; /* of internal slots; the boundary's is the buffer's */
+};
+
+/*
+ * Operators. The name is what tapes and traces print; the cost class says which formula prices one.
+ * X(ENUM, name, COST)
+ */
+#define OP_KINDS(X)                         \
+    X(EMBEDDING, "embedding", MEMORY)       \
+    X(RMS, "rms", MEMORY)                   \
+    X(TO, "to", MEMORY)                     \
+    X(POW, "pow", MEMORY)                   \
+    X(MEAN, "mean", MEMORY)                 \
+    X(ADD, "add", MEMORY)                   \
+    X(RSQRT, "rsqrt", MEMORY)               \
+    X(MUL, "mul", MEMORY)                   \
+    X(MULW, "mulw", MEMORY)                 \
+    X(MM, "mm", GEMM)                       \
+    X(CMUL, "cmul", MEMORY)                 \
+    X(REPEAT, "repeat", MEMORY)             \
+    X(SDPA, "sdpa", ATTENTION)              \
+    X(SILU, "silu", MEMORY)                 \
+    X(FUSED, "fused", MEMORY)               \
+    X(LOG_SOFTMAX, "log_softmax", MEMORY)   \
+    X(NLL, "nll", MEMORY)
+
+enum op_kind {
+#define X(id, name, cost) OP_##id,
+    OP_KINDS(X)
+#undef X
+        OP_KIND_N
+};
+enum op_cost { COST_MEMORY, COST_GEMM, COST_ATTENTION };
+const char *op_kind_name(enum op_kind kind);
+enum op_cost op_kind_cost(enum op_kind kind);
+
+/* Which of a module's passes an operator belongs to. */
+enum op_pass { PASS_FORWARD, PASS_RECOMPUTE, PASS_DGRAD, PASS_WGRAD };
+
+/*
+ * One launch, or a few of the same kind. GEMM: m, n, k. ATTENTION: m = batch * heads, n = sequence,
+ * k = head dimension, causal. MEMORY: bytes read + written (spec COST 3).
+ */
+struct op {
+    uint8_t kind, pass;
+    uint16_t kernels;
+    uint64_t m, n, k;
+    uint64_t bytes;
+};
+
+/* 0 for MEMORY. False where the number does not fit. */
+bool op_flops(const struct op *op, uint64_t *out);
+
+enum tape_act { TAPE_OP, TAPE_ALLOC, TAPE_FREE };
+
+struct tape {
+    uint8_t act;
+    uint32_t id; /* op: index in body_table.ops; alloc, free: slot of the pair */
+};
+
+struct body {
+    uint32_t op, n_op;       /* in body_table.ops */
+    uint32_t tape, n_tape;   /* in body_table.tape */
+    int64_t net_bytes;       /* requested bytes live at the end less those live at the start */
+    uint64_t rise_bytes;     /* highest requested bytes above the start */
+    uint64_t flops;          /* matrix products and attention, recompute included */
+    uint32_t kernels;        /* launches in all */
+    bool uses_gemm;          /* needs the matrix library's workspace */
+};
+
+struct body_pair {
+    uint8_t kind;                /* enum body_kind */
+    uint32_t forward, backward;  /* in body_table.bodies; also task.body */
+    uint32_t slot, n_slot;       /* in body_table.slots, boundary included */
+    uint32_t n_grad;
+    bool in_dies_in_forward;     /* SLOT_IN is freed on forward's tape */
+    bool in_dies_in_backward;    /* SLOT_IN is freed on backward's tape; neither: dies outside */
+    bool d_in_place;             /* the gradient of the input is that of the output, in place */
+    bool has_d_in;               /* the input carries a gradient */
+};
+
+/* How PyTorch is taken to run the operators: fields of the plan that bodies depend on. */
+enum ops_profile { OPS_TORCH_EAGER, OPS_TORCH_COMPILE, OPS_PROFILE_N };
+enum norm_kind { NORM_FUSED, NORM_COMPOSITE, NORM_KIND_N };
+enum checkpointing { AC_NONE, AC_FULL, AC_N };
+
+struct body_options {
+    uint64_t batch, seq; /* sequences per microbatch and rank, tokens per sequence */
+    enum ops_profile ops;
+    enum norm_kind norm;
+    enum checkpointing ac;
+};
+
+/* All bodies that a model's plans with these options can name. Owned by one arena. */
+struct body_table {
+    struct body_options options;
+    struct op *ops;
+    struct tape *tape;
+    struct slot *slots;
+    struct body *bodies;
+    struct body_pair *pairs;
+    uint32_t n_op, n_tape, n_slot, n_body, n_pair;
+    uint32_t pair_of[BODY_KIND_N]; /* index in pairs, UINT32_MAX where the kind does not exist */
+};
+
+/* Checked sizes: STATUS_INPUT where a slot passes 2^62 bytes. */
+enum status body_table_build(const struct model *model, const struct body_options *options,
+                             struct arena *arena, struct body_table *out, struct err *err);
+
+/* Recompute net, rise, flops and kernels of a body from its tape. */
+void body_summarize(const struct body_table *table, const struct body_pair *pair, struct body *body);
+
+#endif

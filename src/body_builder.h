@@ -1,0 +1,140 @@
+/*
+ * From tables of lifetimes to tapes: what the families' bodies share.
+ *
+ * A family writes down its tensors with their sizes, and for each part of a module two lists of
+ * rows, forward and backward. A row is one operator: tensors are born, it runs, tensors die. Deaths
+ * in the forward list are those of a program that saves nothing (the ends of variables' scopes).
+ * What is saved need not be said: a tensor that backward lets go of is saved, and its death in
+ * forward is passed over. So one pair of lists serves checkpointing and its absence:
+ *
+ *     none   forward without the deaths of saved tensors; backward
+ *     full   forward with all deaths but its input's; then the same forward again as under none, up
+ *            to its last linear (early stop: nobody needs that output), and backward
+ *
+ * A pair is made of one part, or of several that are computed one after another; the output of a
+ * part is the input of the next. Invariant: a tensor that is not alive is never freed, and a pair
+ * frees neither its output nor the gradient of its input. Rules: spec MEMORY 2.4.
+ */
+#ifndef SRC_BODY_BUILDER_H
+#define SRC_BODY_BUILDER_H
+
+#include "src/body.h"
+
+/* The sizes that tables are written in: T tokens, Q and KV all heads, BH batch * heads. */
+enum body_dim {
+    DIM_NONE,
+    DIM_ONE,
+    DIM_T,
+    DIM_H,
+    DIM_Q,
+    DIM_KV,
+    DIM_F,
+    DIM_NH,
+    DIM_V,
+    DIM_BH,
+    DIM_S,
+    DIM_D,
+    DIM_N
+};
+
+/* each * a * b bytes; nothing where a is DIM_NONE. */
+struct extent {
+    uint8_t each, a, b;
+};
+
+enum {
+    NO_TENSOR = 0, /* ends a list of tensors; a family's own begin at 1 */
+    BODY_MAX_TENSORS = 96,
+    BODY_MAX_PARTS = 2,
+    BODY_LISTS = 3, /* of rows, one after another */
+    BODY_MAX_SLOTS = 4 * BODY_MAX_TENSORS,
+    BODY_NO_OP = OP_KIND_N, /* a row that runs nothing */
+};
+
+struct body_tensor {
+    struct extent size;
+    bool logits; /* its class; the others' follows from whether it crosses into backward */
+};
+
+/* Where a row is left out. Several together: all must hold. */
+enum row_when {
+    WHEN_REPEATED = 1, /* several query heads share a key head */
+    WHEN_UNREPEATED = 2,
+    WHEN_FORWARD = 4, /* not in a recompute */
+    WHEN_RECOMPUTE = 8,
+};
+
+struct body_row {
+    uint8_t kind, when;
+    uint8_t more_kernels;   /* launches after the first */
+    bool weight_grad;       /* PASS_WGRAD; any other's pass follows from where the row is */
+    uint8_t m, n, k;        /* enum body_dim */
+    uint8_t over;           /* the first birth takes this tensor's place where it dies here */
+    struct extent moved[2]; /* bytes read and written, summed */
+    uint8_t born[6], dies[9];
+};
+
+/* The words that rows are written in: {RUN(SILU), MOVES(PER_TOKEN(4, F)), BORN(…), DIES(…)}. */
+#define RUN(op) .kind = OP_##op
+#define MORE_KERNELS(n) .more_kernels = (n)
+#define PER_TOKEN(each, dim) {(each), DIM_T, DIM_##dim}
+#define MOVES(...) .moved = {__VA_ARGS__}
+#define BORN(...) .born = {__VA_ARGS__}
+#define DIES(...) .dies = {__VA_ARGS__}
+#define ENDS(...) {.kind = BODY_NO_OP, .dies = {__VA_ARGS__}}
+/* A linear layer from in to out features, and its two products in backward. */
+#define LINEAR(out, in) RUN(MM), .m = DIM_T, .n = DIM_##out, .k = DIM_##in
+#define LINEAR_DGRAD(out, in) RUN(MM), .m = DIM_T, .n = DIM_##in, .k = DIM_##out
+#define LINEAR_WGRAD(out, in) \
+    RUN(MM), .weight_grad = true, .m = DIM_##in, .n = DIM_##out, .k = DIM_T
+#define ATTEND RUN(SDPA), .m = DIM_BH, .n = DIM_S, .k = DIM_D
+
+struct body_rows {
+    const struct body_row *row;
+    uint32_t n;
+};
+#define BODY_ROWS(array) {(array), sizeof(array) / sizeof(array)[0]}
+
+/*
+ * Late rows come after those of all parts, the first of each part before the second of any. What a
+ * late row of backward lets go of dies there and not where another row says so.
+ */
+struct body_part {
+    struct body_rows forward[BODY_LISTS], backward[BODY_LISTS];
+    struct body_rows late_forward, late_backward[AC_N];
+    uint8_t boundary[SLOT_GRAD]; /* tensors that are in, out, d_out, d_in; or NO_TENSOR */
+    uint8_t grads[6];            /* in the order of the piece's parameters */
+};
+
+/* One tensor under two names, where a step between them does not exist. */
+struct body_same {
+    uint8_t name, is; /* a list of them ends with NO_TENSOR */
+};
+
+struct body_recipe {
+    enum body_kind kind;
+    const struct body_part *parts[BODY_MAX_PARTS];
+    uint32_t n_part;
+    const struct body_same *unrepeated; /* holds where heads are not repeated; or NULL */
+    enum checkpointing ac;
+    uint8_t stopped_at; /* what a recompute ends with: to the golden bodies of MEMORY 2.3 it is a
+                           temporary of the stopped frame, though it dies in backward; or none */
+};
+
+struct body_builder {
+    struct body_table *table;
+    struct arena *arena;
+    const struct body_tensor *tensors; /* of the family */
+    uint64_t dims[DIM_N];
+    bool repeated;
+    uint32_t cap_op, cap_tape, cap_slot, cap_body, cap_pair;
+};
+
+enum status body_builder_init(struct body_builder *builder, const struct dims *dims,
+                              struct arena *arena, struct body_table *table, struct err *err);
+
+/* Append the pair to the table. STATUS_INPUT where it passes 2^62 bytes or operations. */
+enum status body_builder_add(struct body_builder *builder, const struct body_recipe *recipe,
+                             struct err *err);
+
+#endif

@@ -1,0 +1,273 @@
+/*
+ * `unshard cluster`: what is built in, and every number of one cluster with its spread and source.
+ *
+ * Numbers are shown in the unit of the file, which each key names.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "src/cli/command.h"
+#include "src/cluster.h"
+#include "src/json.h"
+
+enum { KEY_COLUMNS = 40 };
+
+static const struct size_field {
+    const char *key;
+    double unit;
+    size_t value, source; /* offsets in struct cluster */
+} size_fields[] = {
+#define X(member, key, unit, least) \
+    {key, unit, offsetof(struct cluster, member), offsetof(struct cluster, member##_source)},
+    CLUSTER_SIZES(X)
+#undef X
+};
+enum { SIZE_N = sizeof size_fields / sizeof *size_fields };
+
+static double size_value(const struct cluster *cluster, const struct size_field *field)
+{
+    uint64_t value;
+    memcpy(&value, (const char *)cluster + field->value, sizeof value);
+    return (double)value / field->unit;
+}
+
+static const char *size_source(const struct cluster *cluster, const struct size_field *field)
+{
+    const char *source;
+    memcpy(&source, (const char *)cluster + field->source, sizeof source);
+    return source;
+}
+
+static void add_source(const struct term *term, const char *source, struct text *out)
+{
+    text_add(out, "      %s%s%s\n", term->quiet, source, term->plain);
+}
+
+static void add_sizes(const struct cluster *cluster, const struct term *term, struct text *out)
+{
+    text_add(out, "\n%sgpu%s\n", term->strong, term->plain);
+    for (unsigned i = 0; i < SIZE_N; i++) {
+        text_add(out, "  %-*s%12.9g\n", KEY_COLUMNS, size_fields[i].key,
+                 size_value(cluster, &size_fields[i]));
+        add_source(term, size_source(cluster, &size_fields[i]), out);
+    }
+}
+
+static void add_valid(const struct rate *rate, struct text *out)
+{
+    for (uint32_t i = 0; i < rate->n_valid; i++) {
+        const struct valid_range *range = &rate->valid[i];
+        text_add(out, "      valid for %s from %llu", quantity_name((enum quantity)range->quantity),
+                 (unsigned long long)range->min);
+        if (range->max != UINT64_MAX)
+            text_add(out, " to %llu", (unsigned long long)range->max);
+        text_add(out, "\n");
+    }
+}
+
+static void add_rates(const struct cluster *cluster, const struct term *term, struct text *out)
+{
+    text_add(out, "\n%s%-*s%12s%12s%12s%s\n", term->strong, KEY_COLUMNS + 2, "rates", "low", "mid",
+             "high", term->plain);
+    for (uint32_t i = 0; i < n_cluster_rate_fields; i++) {
+        const struct rate_field *field = &cluster_rate_fields[i];
+        const struct rate *rate = cluster_rate(cluster, field);
+        text_add(out, "  %s.%s", field->section, field->key);
+        text_pad(out, KEY_COLUMNS + 2);
+        for (unsigned spread = 0; spread < SPREAD_N; spread++)
+            text_add(out, "%12.6g", rate->at[spread] / field->unit);
+        text_add(out, "\n");
+        add_source(term, rate->source, out);
+        add_valid(rate, out);
+    }
+}
+
+static void add_collectives(const struct cluster *cluster, const struct term *term,
+                            struct text *out)
+{
+    text_add(out, "\n%s%-20s%6s%12s%16s%12s%s\n", term->strong, "collectives", "ranks", "start us",
+             "us per sqrt MB", "GB/s", term->plain);
+    for (uint32_t i = 0; i < cluster->n_collective; i++) {
+        const struct collective_row *row = &cluster->collectives[i];
+        text_add(out, "  %-18s%6u%12.6g%16.6g%12.6g\n", task_kind_name((enum task_kind)row->kind),
+                 row->ranks, row->a_s * 1e6, row->b_s_per_sqrt_mb * 1e6, row->bytes_per_s * 1e-9);
+        add_source(term, row->source, out);
+    }
+}
+
+static void add_price(const char *group, const char *name, uint64_t price, struct text *out)
+{
+    text_add(out, "  %s%s", group, name);
+    text_pad(out, KEY_COLUMNS + 2);
+    text_add(out, "%12llu\n", (unsigned long long)price);
+}
+
+static void add_prices(const struct cluster *cluster, const struct term *term, struct text *out)
+{
+    text_add(out, "\n%sprices%s\n", term->strong, term->plain);
+    for (unsigned kind = 0; kind < TASK_KIND_N; kind++) {
+        if (kind != TASK_FORWARD && kind != TASK_BACKWARD)
+            add_price("task_ns.", task_kind_name((enum task_kind)kind),
+                      (uint64_t)cluster->task_price_ns[kind], out);
+    }
+    for (unsigned kind = 0; kind < OP_KIND_N; kind++)
+        add_price("op_ns.", op_kind_name((enum op_kind)kind), (uint64_t)cluster->op_price_ns[kind],
+                  out);
+#define X(member, key, most) add_price("", key, (uint64_t)cluster->member, out);
+    CLUSTER_PRICES(X)
+#undef X
+}
+
+static void show_text(const struct cluster *cluster, const struct term *term, struct text *out)
+{
+    text_add(out, "%s%s%s: %s\n", term->strong, cluster->name, term->plain, cluster->description);
+    add_sizes(cluster, term, out);
+    if (cluster->has_prices) {
+        add_prices(cluster, term, out);
+    } else {
+        add_rates(cluster, term, out);
+        add_collectives(cluster, term, out);
+    }
+}
+
+/* Whole numbers without decimals, so that bytes stay bytes. */
+static void add_number(struct cJSON *parent, const char *key, double value)
+{
+    bool whole = value >= 0 && value < 0x1p53 && value == floor(value);
+    if (whole)
+        json_add_u64(parent, key, (uint64_t)value);
+    else
+        json_add_decimal(parent, key, value, 6);
+}
+
+static void add_rate_json(const struct cluster *cluster, const struct rate_field *field,
+                          struct cJSON *array)
+{
+    const struct rate *rate = cluster_rate(cluster, field);
+    static const char *const spreads[SPREAD_N] = {"low", "mid", "high"};
+    struct cJSON *object = json_add_object(array, NULL);
+    json_add_string(object, "section", field->section);
+    json_add_string(object, "key", field->key);
+    for (unsigned spread = 0; spread < SPREAD_N; spread++)
+        add_number(object, spreads[spread], rate->at[spread] / field->unit);
+    json_add_string(object, "source", rate->source);
+    if (rate->n_valid == 0)
+        return;
+    struct cJSON *valid = json_add_object(object, "valid");
+    for (uint32_t i = 0; i < rate->n_valid; i++) {
+        struct cJSON *range =
+            json_add_object(valid, quantity_name((enum quantity)rate->valid[i].quantity));
+        json_add_u64(range, "min", rate->valid[i].min);
+        if (rate->valid[i].max != UINT64_MAX)
+            json_add_u64(range, "max", rate->valid[i].max);
+    }
+}
+
+static void add_rates_json(const struct cluster *cluster, struct cJSON *root)
+{
+    struct cJSON *rates = json_add_array(root, "rates");
+    for (uint32_t i = 0; i < n_cluster_rate_fields; i++)
+        add_rate_json(cluster, &cluster_rate_fields[i], rates);
+    struct cJSON *collectives = json_add_array(root, "collectives");
+    for (uint32_t i = 0; i < cluster->n_collective; i++) {
+        const struct collective_row *row = &cluster->collectives[i];
+        struct cJSON *object = json_add_object(collectives, NULL);
+        json_add_string(object, "kind", task_kind_name((enum task_kind)row->kind));
+        json_add_u64(object, "ranks", row->ranks);
+        add_number(object, "start_us", row->a_s * 1e6);
+        add_number(object, "root_us_per_sqrt_mb", row->b_s_per_sqrt_mb * 1e6);
+        add_number(object, "gb_per_s", row->bytes_per_s * 1e-9);
+        json_add_string(object, "source", row->source);
+    }
+}
+
+static void add_prices_json(const struct cluster *cluster, struct cJSON *root)
+{
+    struct cJSON *prices = json_add_object(root, "prices");
+    struct cJSON *tasks = json_add_object(prices, "task_ns");
+    for (unsigned kind = 0; kind < TASK_KIND_N; kind++) {
+        if (kind != TASK_FORWARD && kind != TASK_BACKWARD)
+            json_add_int(tasks, task_kind_name((enum task_kind)kind), cluster->task_price_ns[kind]);
+    }
+    struct cJSON *ops = json_add_object(prices, "op_ns");
+    for (unsigned kind = 0; kind < OP_KIND_N; kind++)
+        json_add_int(ops, op_kind_name((enum op_kind)kind), cluster->op_price_ns[kind]);
+#define X(member, key, most) json_add_int(prices, key, (int64_t)cluster->member);
+    CLUSTER_PRICES(X)
+#undef X
+}
+
+static void show_json(const struct cluster *cluster, struct text *out)
+{
+    struct cJSON *root = json_new_object();
+    json_add_string(root, "schema", "unshard.cluster_show/1");
+    json_add_string(root, "cluster", cluster->name);
+    json_add_string(root, "description", cluster->description);
+    struct cJSON *gpu = json_add_object(root, "gpu");
+    for (unsigned i = 0; i < SIZE_N; i++) {
+        struct cJSON *object = json_add_object(gpu, size_fields[i].key);
+        add_number(object, "value", size_value(cluster, &size_fields[i]));
+        json_add_string(object, "source", size_source(cluster, &size_fields[i]));
+    }
+    if (cluster->has_prices)
+        add_prices_json(cluster, root);
+    else
+        add_rates_json(cluster, root);
+    json_print(root, out);
+    json_free(root);
+}
+
+static enum status show(const struct options *options, struct output *out, struct arena *arena,
+                        struct err *err)
+{
+    struct cluster cluster;
+    enum status status = cluster_open(options->operands[1], arena, &cluster, err);
+    if (status != STATUS_OK)
+        return status;
+    if (option_given(options, OPTION_JSON))
+        show_json(&cluster, &out->result);
+    else
+        show_text(&cluster, &out->term, &out->result);
+    return STATUS_OK;
+}
+
+static enum status list(const struct options *options, struct output *out, struct arena *arena,
+                        struct err *err)
+{
+    struct cJSON *root = json_new_object();
+    json_add_string(root, "schema", "unshard.cluster_list/1");
+    struct cJSON *array = json_add_array(root, "clusters");
+    struct text rows;
+    text_init(&rows);
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < n_builtin_clusters; i++) {
+        struct cluster cluster;
+        status = cluster_open(builtin_clusters[i].name, arena, &cluster, err);
+        if (status != STATUS_OK)
+            goto out;
+        text_add(&rows, "%-14s", cluster.name);
+        term_wrap(cluster.description, 14, &rows);
+        struct cJSON *object = json_add_object(array, NULL);
+        json_add_string(object, "cluster", cluster.name);
+        json_add_string(object, "description", cluster.description);
+        json_add_u64(object, "memory_bytes", cluster.memory_bytes);
+    }
+    if (option_given(options, OPTION_JSON))
+        json_print(root, &out->result);
+    else
+        text_add(&out->result, "%s", rows.at);
+out:
+    text_release(&rows);
+    json_free(root);
+    return status;
+}
+
+enum status cmd_cluster(struct options *options, struct output *out, struct err *err)
+{
+    struct arena arena;
+    arena_init(&arena);
+    enum status status = !strcmp(options->operands[0], "list") ? list(options, out, &arena, err)
+                                                               : show(options, out, &arena, err);
+    arena_release(&arena);
+    return status;
+}

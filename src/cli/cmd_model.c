@@ -1,0 +1,236 @@
+/*
+ * `unshard model`: built-in models, and what a model consists of.
+ *
+ * Shows parameters as they are, uncut; blocks after the first are left out, being like it.
+ */
+#include <string.h>
+
+#include "src/cli/command.h"
+#include "src/json.h"
+#include "src/model.h"
+
+/* What training holds of every parameter, in its storage dtype: AdamW has two moments. */
+static const struct state_kind {
+    const char *name, *key;
+    unsigned copies;
+} state_kinds[] = {
+    {"parameters", "parameters_bytes", 1},
+    {"gradients", "gradients_bytes", 1},
+    {"optimizer", "optimizer_bytes", 2},
+};
+enum { STATE_N = sizeof state_kinds / sizeof *state_kinds };
+
+struct states {
+    uint64_t bytes[STATE_N], total;
+};
+
+static enum status sum_states(const struct model *model, struct states *out, struct err *err)
+{
+    struct states states = {0};
+    for (uint32_t i = 0; i < model->n_param; i++) {
+        uint64_t bytes;
+        if (__builtin_mul_overflow(model->params[i].numel,
+                                   dtype_bytes((enum dtype)model->params[i].storage), &bytes))
+            return err_set(err, STATUS_INPUT, "'%s' passes 64 bits", model->params[i].name);
+        for (unsigned kind = 0; kind < STATE_N; kind++) {
+            uint64_t held;
+            if (__builtin_mul_overflow(bytes, (uint64_t)state_kinds[kind].copies, &held) ||
+                __builtin_add_overflow(states.bytes[kind], held, &states.bytes[kind]) ||
+                __builtin_add_overflow(states.total, held, &states.total))
+                return err_set(err, STATUS_INPUT, "the states of '%s' pass 64 bits", model->name);
+        }
+    }
+    *out = states;
+    return STATUS_OK;
+}
+
+/* Which parameters to show: those outside blocks, and those of the first block. */
+static bool *choose_params(const struct model *model, struct arena *arena)
+{
+    bool *shown = arena_array(arena, bool, model->n_param);
+    for (uint32_t i = 0; i < model->n_piece; i++) {
+        const struct piece *piece = &model->pieces[i];
+        bool later_block =
+            (piece->kind == BODY_ATTENTION || piece->kind == BODY_MLP) && piece->layer > 0;
+        for (uint32_t k = 0; k < piece->n_param; k++)
+            shown[model->piece_params[piece->param + k]] = !later_block;
+    }
+    return shown;
+}
+
+static void add_shape(const struct param *param, struct text *out)
+{
+    for (unsigned d = 0; d < param->n_dim; d++)
+        text_add(out, "%s%llu", d ? " x " : "", (unsigned long long)param->shape[d]);
+}
+
+static void add_params(const struct model *model, const struct term *term, struct arena *arena,
+                       struct text *out)
+{
+    const bool *shown = choose_params(model, arena);
+    text_add(out, "\n%sparameters, of %llu equal blocks the first%s\n", term->strong,
+             (unsigned long long)model->dims.layers, term->plain);
+    for (uint32_t i = 0; i < model->n_param; i++) {
+        const struct param *param = &model->params[i];
+        if (!shown[i])
+            continue;
+        char count[32];
+        text_add(out, "  %s", param->name);
+        text_pad(out, 54);
+        text_add(out, "%-5s%14s  ", dtype_name((enum dtype)param->storage),
+                 text_count(param->numel, count));
+        add_shape(param, out);
+        text_add(out, "\n");
+    }
+}
+
+/* Whole decimal gigabytes, in which such totals are usually quoted. */
+static const char *gigabytes(uint64_t bytes, char buffer[32])
+{
+    return text_count(bytes / 1000000000 + (bytes % 1000000000 >= 500000000), buffer);
+}
+
+static void add_states(const struct model *model, const struct states *states,
+                       const struct term *term, struct text *out)
+{
+    text_add(out, "\n%sstates in training with AdamW, before any cut%s\n", term->strong,
+             term->plain);
+    char bytes[32], count[32];
+    for (unsigned kind = 0; kind < STATE_N; kind++)
+        text_add(out, "  %-12s%12s GB  %s\n", state_kinds[kind].name,
+                 gigabytes(states->bytes[kind], bytes), text_count(states->bytes[kind], count));
+    text_add(out, "  %-12s%12s GB  %s, %.4g bytes a parameter\n", "total",
+             gigabytes(states->total, bytes), text_count(states->total, count),
+             (double)states->total / (double)model->n_element);
+}
+
+static void add_sizes_json(const struct model *model, struct cJSON *root)
+{
+    const struct dims *dims = &model->dims;
+    json_add_u64(root, "parameters", model->n_element);
+    json_add_u64(root, "layers", dims->layers);
+    json_add_u64(root, "hidden", dims->hidden);
+    json_add_u64(root, "intermediate", dims->intermediate);
+    json_add_u64(root, "heads", dims->heads);
+    json_add_u64(root, "kv_heads", dims->kv_heads);
+    json_add_u64(root, "head_dim", dims->head_dim);
+    json_add_u64(root, "vocab", dims->vocab);
+    json_add_u64(root, "seq", dims->default_seq);
+}
+
+static void add_params_json(const struct model *model, struct cJSON *root)
+{
+    struct cJSON *array = json_add_array(root, "tensors");
+    for (uint32_t i = 0; i < model->n_param; i++) {
+        const struct param *param = &model->params[i];
+        struct cJSON *object = json_add_object(array, NULL);
+        json_add_string(object, "name", param->name);
+        struct cJSON *shape = json_add_array(object, "shape");
+        for (unsigned d = 0; d < param->n_dim; d++)
+            json_add_u64(shape, NULL, param->shape[d]);
+        json_add_string(object, "dtype", dtype_name((enum dtype)param->storage));
+        json_add_u64(object, "elements", param->numel);
+    }
+}
+
+static void show_json(const struct model *model, const struct states *states, bool with_states,
+                      struct text *out)
+{
+    struct cJSON *root = json_new_object();
+    json_add_string(root, "schema", "unshard.model/1");
+    json_add_string(root, "model", model->name);
+    add_sizes_json(model, root);
+    if (with_states) {
+        struct cJSON *object = json_add_object(root, "states");
+        for (unsigned kind = 0; kind < STATE_N; kind++)
+            json_add_u64(object, state_kinds[kind].key, states->bytes[kind]);
+        json_add_u64(object, "total_bytes", states->total);
+    }
+    add_params_json(model, root);
+    json_print(root, out);
+    json_free(root);
+}
+
+static void show_text(const struct model *model, const struct states *states, bool with_states,
+                      const struct term *term, struct arena *arena, struct text *out)
+{
+    const struct dims *dims = &model->dims;
+    text_add(out, "%s%s%s: %llu parameters in %u tensors\n", term->strong, model->name, term->plain,
+             (unsigned long long)model->n_element, model->n_param);
+    text_add(out,
+             "  %llu blocks, hidden %llu, intermediate %llu, %llu heads of %llu (%llu for keys and "
+             "values), vocabulary %llu, sequence %llu\n",
+             (unsigned long long)dims->layers, (unsigned long long)dims->hidden,
+             (unsigned long long)dims->intermediate, (unsigned long long)dims->heads,
+             (unsigned long long)dims->head_dim, (unsigned long long)dims->kv_heads,
+             (unsigned long long)dims->vocab, (unsigned long long)dims->default_seq);
+    add_params(model, term, arena, out);
+    if (with_states)
+        add_states(model, states, term, out);
+}
+
+static enum status show(const struct options *options, struct output *out, struct arena *arena,
+                        struct err *err)
+{
+    struct model model;
+    struct states states = {0};
+    bool with_states = option_given(options, OPTION_STATES);
+    enum status status =
+        model_open(options->operands[1], option_number(options, OPTION_LAYERS), arena, &model, err);
+    if (status == STATUS_OK)
+        status = sum_states(&model, &states, err);
+    if (status != STATUS_OK)
+        return status;
+    if (option_given(options, OPTION_JSON))
+        show_json(&model, &states, with_states, &out->result);
+    else
+        show_text(&model, &states, with_states, &out->term, arena, &out->result);
+    return STATUS_OK;
+}
+
+static void add_list_row(const struct model *model, const char *arch, struct text *out)
+{
+    text_add(out, "%-14s%14llu parameters, %4llu blocks, hidden %5llu, %s\n", model->name,
+             (unsigned long long)model->n_element, (unsigned long long)model->dims.layers,
+             (unsigned long long)model->dims.hidden, arch);
+}
+
+static enum status list(const struct options *options, struct output *out, struct arena *arena,
+                        struct err *err)
+{
+    struct cJSON *root = json_new_object();
+    json_add_string(root, "schema", "unshard.model_list/1");
+    struct cJSON *array = json_add_array(root, "models");
+    struct text rows;
+    text_init(&rows);
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < n_builtin_models; i++) {
+        struct model model;
+        status = model_open(builtin_models[i].name, option_number(options, OPTION_LAYERS), arena,
+                            &model, err);
+        if (status != STATUS_OK)
+            goto out;
+        add_list_row(&model, builtin_models[i].arch, &rows);
+        struct cJSON *object = json_add_object(array, NULL);
+        json_add_string(object, "model", model.name);
+        add_sizes_json(&model, object);
+    }
+    if (option_given(options, OPTION_JSON))
+        json_print(root, &out->result);
+    else
+        text_add(&out->result, "%s", rows.at);
+out:
+    text_release(&rows);
+    json_free(root);
+    return status;
+}
+
+enum status cmd_model(struct options *options, struct output *out, struct err *err)
+{
+    struct arena arena;
+    arena_init(&arena);
+    enum status status = !strcmp(options->operands[0], "list") ? list(options, out, &arena, err)
+                                                               : show(options, out, &arena, err);
+    arena_release(&arena);
+    return status;
+}

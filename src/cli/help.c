@@ -1,0 +1,70 @@
+/*
+ * Help as text; see help.h. The layout of an option's line is relied on by the completion and by
+ * the tests: two blanks, the option, its value, then words that end with the default in brackets.
+ */
+#include "src/cli/help.h"
+
+#include <string.h>
+
+enum { TEXT_COLUMN = 30 };
+
+static void add_argument(const struct option_info *info, struct text *out)
+{
+    for (size_t i = 0; info->words && info->words[i]; i++)
+        text_add(out, "%s%s", i ? "|" : " ", info->words[i]);
+    if (info->argument)
+        text_add(out, " %s", info->argument);
+}
+
+static void add_option(const struct option_info *info, struct text *out)
+{
+    size_t start = out->length;
+    text_add(out, "  --%s", info->name);
+    add_argument(info, out);
+    if (out->length - start > TEXT_COLUMN - 2)
+        text_add(out, "\n");
+    text_pad(out, TEXT_COLUMN);
+
+    struct text words;
+    text_init(&words);
+    text_add(&words, "%s", info->help);
+    if (info->initial)
+        text_add(&words, " [%s]", info->initial);
+    if (info->otherwise)
+        text_add(&words, " (default: %s)", info->otherwise);
+    term_wrap(words.at, TEXT_COLUMN, out);
+    text_release(&words);
+}
+
+void help_command(const struct command *command, struct text *out)
+{
+    text_add(out, "usage: unshard %s %s%s[OPTION]...\n\n", command->name, command->synopsis,
+             *command->synopsis ? " " : "");
+    term_wrap(command->about, 0, out);
+    text_add(out, "\noptions:\n");
+    for (unsigned id = 0; id < OPTION_N; id++) {
+        if (option_table[id].commands & command->bit)
+            add_option(&option_table[id], out);
+    }
+}
+
+void help_overview(struct text *out)
+{
+    text_add(out, "usage: unshard COMMAND [OPTION]...\n\n");
+    term_wrap("How to cut a model into FSDP units, and what a training step then costs in time and "
+              "memory: answered by simulation, before anybody buys GPU time.",
+              0, out);
+    text_add(out, "\ncommands:\n");
+    for (const struct command *command = commands; command->name; command++) {
+        text_add(out, "  %s %s", command->name, command->synopsis);
+        text_pad(out, TEXT_COLUMN);
+        term_wrap(command->summary, TEXT_COLUMN, out);
+    }
+    text_add(out, "\n'unshard help COMMAND' tells a command's options, 'unshard --version' the "
+                  "version.\n\nexit codes:\n");
+    text_add(out, "  0  ok\n"
+                  "  1  the answer is no: over an explicit --memory\n"
+                  "  2  the command line asks for something that does not exist\n"
+                  "  4  a file that cannot be read or makes no sense\n"
+                  "  5  the program that was built is not safe to run\n");
+}

@@ -1,0 +1,182 @@
+/*
+ * The program `unshard`: finds the subcommand, parses its options, prints what it answers.
+ *
+ * The only place that writes to stdout and stderr. The exit code is the command's status.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "src/cli/command.h"
+#include "src/cli/help.h"
+#include "src/version.h"
+
+static const char *const list_or_show[] = {"list", "show", NULL};
+static const char *const benchmarks[] = {"sim", NULL};
+
+#define MODEL_WORDS                                                                                \
+    "MODEL is a name of 'unshard model list', a Hugging Face config.json, or a folder that holds " \
+    "one."
+
+const struct command commands[] = {
+    {"sim", COMMAND_SIM, "MODEL", "simulate a training step: its time, its memory, does it fit",
+     .about =
+         "Simulate one training step under FSDP2: how long it takes, how much communication "
+         "is exposed, how much memory is needed and what is in it. The third step is reported, "
+         "with the memory of the first and of initialisation beside it. " MODEL_WORDS,
+     .operand = "model", .operand_hint = "give a name of 'unshard model list' or a config.json",
+     .run = cmd_sim},
+    {"explain", COMMAND_EXPLAIN, "MODEL --program", "print the program that a step is",
+     .about = "Print the program: every allocation, launch, event and wait, in the order in which "
+              "the host issues them, in sections init, first and steady. " MODEL_WORDS,
+     .operand = "model", .operand_hint = "give a name of 'unshard model list' or a config.json",
+     .run = cmd_explain},
+    {"model", COMMAND_MODEL, "list | show MODEL", "built-in models; a model's parameters and sizes",
+     .about = "List the models that need no file, or show one with the shapes of its parameters. "
+              "" MODEL_WORDS,
+     .actions = list_or_show, .operand = "model",
+     .operand_hint = "give a name of 'unshard model list' or a config.json", .run = cmd_model},
+    {"cluster", COMMAND_CLUSTER, "list | show NAME", "GPUs and links that steps are priced on",
+     .about = "List the clusters that are built in, or show one with every number, its spread and "
+              "its source. NAME is a name of the list, or a file like those.",
+     .actions = list_or_show, .operand = "cluster",
+     .operand_hint = "give a name of 'unshard cluster list' or a file", .run = cmd_cluster},
+    {"bench", COMMAND_BENCH, "sim", "how fast the simulator itself is on this machine",
+     .about = "Measure the simulator on one core: llama3-405b on 512 GPUs, torchtitan units. Each "
+              "number is the median of many runs after a warm-up.",
+     .actions = benchmarks, .run = cmd_bench},
+    {"help", COMMAND_HELP, "[COMMAND]", "this overview, or the options of a command",
+     .about = "Print the overview, or what a command does and which options it takes.",
+     .operand = "command", .run = cmd_help},
+    {.name = NULL},
+};
+
+const struct command *command_find(const char *name)
+{
+    const struct command *command = commands;
+    while (command->name && strcmp(command->name, name))
+        command++;
+    return command->name ? command : NULL;
+}
+
+enum status command_unknown(const char *name, struct err *err)
+{
+    const char *names[sizeof commands / sizeof *commands];
+    size_t n = 0;
+    while (commands[n].name) {
+        names[n] = commands[n].name;
+        n++;
+    }
+    names[n] = NULL;
+    err_set(err, STATUS_USAGE, "unknown command '%.80s'", name);
+    return options_hint(err, name, names, "see 'unshard help'");
+}
+
+enum status cmd_help(struct options *options, struct output *out, struct err *err)
+{
+    const char *name = options->operands[0];
+    const struct command *command = name ? command_find(name) : NULL;
+    if (name && !command)
+        return command_unknown(name, err);
+    if (command)
+        help_command(command, &out->result);
+    else
+        help_overview(&out->result);
+    return STATUS_OK;
+}
+
+/* All that a command needs must be there before it runs; what it may leave out has no hint. */
+static enum status check_operands(const struct command *command, const struct options *options,
+                                  struct err *err)
+{
+    size_t n = 0;
+    if (command->actions && !options->operands[n++])
+        return err_set(err, STATUS_USAGE, "say what to do; usage: unshard %s %s", command->name,
+                       command->synopsis);
+    bool is_list = command->actions && !strcmp(options->operands[0], "list");
+    if (is_list && options->operands[n])
+        return err_set(err, STATUS_USAGE, "extra argument '%.80s'; see 'unshard help %s'",
+                       options->operands[n], command->name);
+    if (!is_list && command->operand_hint && !options->operands[n])
+        return err_set(err, STATUS_USAGE, "no %s; %s", command->operand, command->operand_hint);
+    return STATUS_OK;
+}
+
+static enum status run_command(const struct command *command, int argc, char **argv,
+                               struct output *out, struct err *err)
+{
+    struct options options;
+    enum status status = options_parse(command, argc, argv, &options, err);
+    if (status != STATUS_OK)
+        return status;
+    out->term = term_open((enum color_mode)option_number(&options, OPTION_COLOR));
+    if (option_given(&options, OPTION_HELP)) {
+        help_command(command, &out->result);
+        return STATUS_OK;
+    }
+    status = check_operands(command, &options, err);
+    return status == STATUS_OK ? command->run(&options, out, err) : status;
+}
+
+/* Words before any command: --version, --help, or what is no command at all. */
+static enum status run_word(const char *word, struct output *out, struct err *err)
+{
+    if (!strcmp(word, "--version")) {
+        text_add(&out->result, "unshard %s\n", UNSHARD_VERSION);
+        return STATUS_OK;
+    }
+    if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
+        help_overview(&out->result);
+        return STATUS_OK;
+    }
+    if (*word == '-')
+        return err_set(err, STATUS_USAGE, "options come after a command; see 'unshard help'");
+    return command_unknown(word, err);
+}
+
+static enum status print(const struct text *text, FILE *to, struct err *err)
+{
+    if (text->length > 0 && fwrite(text->at, 1, text->length, to) != text->length)
+        return err_set(err, STATUS_INPUT, "cannot write the result: %s", strerror(errno));
+    if (fflush(to) != 0)
+        return err_set(err, STATUS_INPUT, "cannot write the result: %s", strerror(errno));
+    return STATUS_OK;
+}
+
+static void print_warnings(const char *who, const struct text *warnings)
+{
+    for (const char *line = warnings->at; line && *line;) {
+        size_t length = strcspn(line, "\n");
+        fprintf(stderr, "%s: %.*s\n", who, (int)length, line);
+        line += length + (line[length] == '\n');
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct output out = {.term = term_open(COLOR_NEVER)};
+    struct err err = {0};
+    char who[32] = "unshard";
+    const struct command *command = argc > 1 ? command_find(argv[1]) : NULL;
+    enum status status;
+
+    if (command) {
+        snprintf(who, sizeof who, "unshard %s", command->name);
+        status = run_command(command, argc - 1, argv + 1, &out, &err);
+    } else if (argc > 1) {
+        status = run_word(argv[1], &out, &err);
+    } else {
+        status = err_set(&err, STATUS_USAGE, "no command; see 'unshard help'");
+    }
+
+    struct err print_err = {0};
+    enum status printed = print(&out.result, stdout, &print_err);
+    print_warnings(who, &out.warnings);
+    if (status != STATUS_OK && *err.text)
+        fprintf(stderr, "%s: %s\n", who, err.text);
+    if (printed != STATUS_OK)
+        fprintf(stderr, "%s: %s\n", who, print_err.text);
+    text_release(&out.result);
+    text_release(&out.warnings);
+    return (int)(status != STATUS_OK ? status : printed);
+}

@@ -1,0 +1,343 @@
+/*
+ * The option table, and the parser that reads a command line with it; see options.h.
+ *
+ * Every option has a long name only. Which command takes which option is a column of the table, so
+ * that a new command needs no parser of its own.
+ */
+#include "src/cli/options.h"
+
+#include <assert.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "src/cli/command.h"
+#include "src/cli/term.h"
+#include "src/plan.h"
+#include "src/program.h"
+
+enum {
+    STEP = COMMAND_SIM | COMMAND_EXPLAIN, /* the commands that build a program */
+    OPERAND = 1,                          /* getopt's answer for what is no option */
+    FIRST_LONG = 256,                     /* past all letters */
+};
+
+static const char *const reshard_words[] = {[RESHARD_AUTO] = "auto",
+                                            [RESHARD_YES] = "yes",
+                                            [RESHARD_NO] = "no",
+                                            [RESHARD_ALL_BUT_LAST] = "all-but-last",
+                                            NULL};
+static const char *const ac_words[] = {[AC_NONE] = "none", [AC_FULL] = "full", NULL};
+static const char *const ops_words[] = {
+    [OPS_TORCH_EAGER] = "torch-eager", [OPS_TORCH_COMPILE] = "torch-compile", NULL};
+static const char *const norm_words[] = {
+    [NORM_FUSED] = "fused", [NORM_COMPOSITE] = "composite", NULL};
+static const char *const allocator_words[] = {"caching", "expandable", NULL};
+static const char *const section_words[] = {[SECTION_INIT] = "init",
+                                            [SECTION_FIRST] = "first",
+                                            [SECTION_STEADY] = "steady",
+                                            [SECTION_N] = "all",
+                                            NULL};
+static const char *const color_words[] = {
+    [COLOR_AUTO] = "auto", [COLOR_ALWAYS] = "always", [COLOR_NEVER] = "never", NULL};
+
+/* clang-format off */
+const struct option_info option_table[OPTION_N] = {
+    [OPTION_CLUSTER] = {
+        "cluster", STEP, OPTION_TEXT, "NAME|FILE", .initial = "h100-sxm", .in_force = true,
+        .help = "the GPUs, links and host: a name of 'unshard cluster list' or a file like those"},
+    [OPTION_GPUS] = {
+        "gpus", STEP, OPTION_COUNT, "N", .least = 1, .initial = "8", .in_force = true,
+        .help = "GPUs in all; each is one rank"},
+    [OPTION_NODES] = {
+        "nodes", STEP, OPTION_COUNT, "N", .least = 1, .otherwise = "GPUs / 8, rounded up",
+        .in_force = true, .help = "machines that the GPUs stand in, as many in each"},
+    [OPTION_SEQ] = {
+        "seq", STEP, OPTION_COUNT, "TOKENS", .least = 1, .otherwise = "the model's",
+        .in_force = true, .help = "length of a sequence"},
+    [OPTION_BATCH] = {
+        "batch", STEP, OPTION_COUNT, "N", .least = 1, .initial = "1", .in_force = true,
+        .help = "sequences in a microbatch of one GPU"},
+    [OPTION_ACCUM] = {
+        "accum", STEP, OPTION_COUNT, "N", .least = 1, .initial = "1", .in_force = true,
+        .help = "microbatches in a step; gradients are reduced after each"},
+    [OPTION_UNITS] = {
+        "units", STEP, OPTION_TEXT, "SCHEME|PATTERNS|@FILE", .initial = "torchtitan",
+        .in_force = true,
+        .help = "how the model is cut into FSDP units: block, block*K (K blocks to a unit), "
+                "attn+mlp, whole, torchtitan; or module paths with * and ?, separated by commas, "
+                "each match a unit; or a JSON file of such paths and of lists of them"},
+    [OPTION_RESHARD] = {
+        "reshard", STEP, OPTION_WORD, .words = reshard_words, .initial = "auto", .in_force = true,
+        .help = "free a unit's parameters after its forward pass; auto: all units but the root"},
+    [OPTION_PREFETCH] = {
+        "prefetch", STEP, OPTION_COUNT, "K", .initial = "0", .in_force = true,
+        .help = "all-gathers issued ahead in forward; 0: implicit, by stream order alone"},
+    [OPTION_PREFETCH_BACKWARD] = {
+        "prefetch-backward", STEP, OPTION_COUNT, "K", .initial = "0", .in_force = true,
+        .help = "the same in backward; 0: implicit, one ahead"},
+    [OPTION_AC] = {
+        "ac", STEP, OPTION_WORD, .words = ac_words, .initial = "none", .in_force = true,
+        .help = "activation checkpointing; full: each block is computed again in backward"},
+    [OPTION_OPS] = {
+        "ops", STEP, OPTION_WORD, .words = ops_words, .initial = "torch-eager", .in_force = true,
+        .help = "whose kernels and buffers a block has"},
+    [OPTION_NORM] = {
+        "norm", STEP, OPTION_WORD, .words = norm_words, .initial = "fused", .in_force = true,
+        .help = "RMSNorm as one kernel, or as the operators it is made of"},
+    [OPTION_ALLOCATOR] = {
+        "allocator", COMMAND_SIM, OPTION_WORD, .words = allocator_words, .initial = "caching",
+        .in_force = true, .help = "PyTorch's caching allocator, or its expandable segments"},
+    [OPTION_MEMORY] = {
+        "memory", COMMAND_SIM, OPTION_BYTES, "BYTES", .otherwise = "the GPU's size",
+        .in_force = true,
+        .help = "memory of one GPU, as in 72GiB or 80GB; when given it is a limit: "
+                "a step that does not fit ends with exit code 1"},
+    [OPTION_LAYERS] = {
+        "layers", STEP | COMMAND_MODEL, OPTION_COUNT, "N", .least = 1, .otherwise = "all",
+        .in_force = true, .help = "cut the model to its first N blocks"},
+    [OPTION_PROGRAM] = {
+        "program", COMMAND_EXPLAIN, OPTION_SWITCH,
+        .help = "print the program: what the host issues, in order"},
+    [OPTION_EXPAND] = {
+        "expand", COMMAND_EXPLAIN, OPTION_SWITCH,
+        .help = "operators and single tensors in place of bodies and groups"},
+    [OPTION_SECTION] = {
+        "section", COMMAND_EXPLAIN, OPTION_WORD, .words = section_words, .initial = "all",
+        .help = "only this section of the program"},
+    [OPTION_STATES] = {
+        "states", COMMAND_MODEL, OPTION_SWITCH,
+        .help = "bytes of parameters, gradients and optimizer, before any cut"},
+    [OPTION_JSON] = {
+        "json", COMMAND_ALL & ~(unsigned)(COMMAND_EXPLAIN | COMMAND_HELP), OPTION_SWITCH,
+        .help = "one JSON object in place of text"},
+    [OPTION_COLOR] = {
+        "color", COMMAND_ALL, OPTION_WORD, .words = color_words, .initial = "auto",
+        .help = "auto: on a terminal, unless NO_COLOR is set"},
+    [OPTION_HELP] = {
+        "help", COMMAND_ALL, OPTION_SWITCH, .help = "print this help"},
+};
+/* clang-format on */
+
+static size_t count_names(const char *const *names)
+{
+    size_t n = 0;
+    while (names[n])
+        n++;
+    return n;
+}
+
+enum status options_hint(struct err *err, const char *name, const char *const *names,
+                         const char *otherwise)
+{
+    int nearest = text_nearest(name, names, count_names(names));
+    size_t length = strlen(err->text);
+    char *end = err->text + length;
+    if (nearest >= 0)
+        snprintf(end, sizeof err->text - length, "; did you mean '%s'?", names[nearest]);
+    else
+        snprintf(end, sizeof err->text - length, "; %s", otherwise);
+    return err->status;
+}
+
+void options_set(struct options *options, enum option_id id, uint64_t number, const char *text)
+{
+    options->values[id].number = number;
+    options->values[id].text = text;
+}
+
+static enum status parse_word(const struct option_info *info, const char *text, uint64_t *out,
+                              struct err *err)
+{
+    for (size_t i = 0; info->words[i]; i++) {
+        if (!strcmp(text, info->words[i])) {
+            *out = i;
+            return STATUS_OK;
+        }
+    }
+    char all[160] = "it takes";
+    for (size_t i = 0; info->words[i]; i++) {
+        size_t length = strlen(all);
+        snprintf(all + length, sizeof all - length, "%s %s", i ? "," : "", info->words[i]);
+    }
+    err_set(err, STATUS_USAGE, "--%s: unknown value '%.80s'", info->name, text);
+    return options_hint(err, text, info->words, all);
+}
+
+static enum status parse_value(const struct option_info *info, const char *text, uint64_t *out,
+                               struct err *err)
+{
+    switch (info->kind) {
+    case OPTION_COUNT:
+        if (text_to_u64(text, out) && *out >= info->least)
+            return STATUS_OK;
+        return err_set(err, STATUS_USAGE, "--%s: '%.80s' is not a whole number from %u on",
+                       info->name, text, (unsigned)info->least);
+    case OPTION_BYTES:
+        if (text_to_bytes(text, out) && *out > 0)
+            return STATUS_OK;
+        return err_set(err, STATUS_USAGE,
+                       "--%s: '%.80s' is not a size; write it like 72GiB, 80GB or plain bytes",
+                       info->name, text);
+    case OPTION_WORD:
+        return parse_word(info, text, out, err);
+    case OPTION_SWITCH:
+    case OPTION_TEXT:
+        *out = 1;
+        return STATUS_OK;
+    }
+    return STATUS_OK;
+}
+
+static enum status set_option(struct options *options, unsigned id, const char *text,
+                              struct err *err)
+{
+    const struct option_info *info = &option_table[id];
+    const char *value = text ? text : "yes"; /* a switch */
+    uint64_t number = 0;
+    enum status status = parse_value(info, value, &number, err);
+    if (status == STATUS_OK)
+        options->values[id] = (struct option_value){.text = value, .number = number, .given = true};
+    return status;
+}
+
+static void set_defaults(const struct command *command, struct options *out)
+{
+    *out = (struct options){0};
+    for (unsigned id = 0; id < OPTION_N; id++) {
+        const struct option_info *info = &option_table[id];
+        if (!info->initial || !(info->commands & command->bit))
+            continue;
+        enum status status = set_option(out, id, info->initial, NULL);
+        assert(status == STATUS_OK);
+        (void)status;
+        out->values[id].given = false;
+    }
+}
+
+static bool is_one_of(const char *text, const char *const *names)
+{
+    while (*names && strcmp(*names, text))
+        names++;
+    return *names != NULL;
+}
+
+/* The next operand; the first one may have to be one of the command's actions. */
+static enum status add_operand(const struct command *command, const char *text, struct options *out,
+                               struct err *err)
+{
+    size_t n = 0, most = (command->actions != NULL) + (command->operand != NULL);
+    while (n < most && out->operands[n])
+        n++;
+    if (n == most)
+        return err_set(err, STATUS_USAGE, "extra argument '%.80s'; see 'unshard help %s'", text,
+                       command->name);
+    if (n == 0 && command->actions && !is_one_of(text, command->actions)) {
+        char usage[120];
+        snprintf(usage, sizeof usage, "usage: unshard %s %s", command->name, command->synopsis);
+        err_set(err, STATUS_USAGE, "unknown word '%.80s'", text);
+        return options_hint(err, text, command->actions, usage);
+    }
+    out->operands[n] = text;
+    return STATUS_OK;
+}
+
+/* name as typed, without its value. */
+static enum status unknown_option(const struct command *command, const char *name, struct err *err)
+{
+    const char *names[OPTION_N + 1] = {NULL};
+    const char *bare = name + strspn(name, "-");
+    size_t n = 0;
+    for (unsigned id = 0; id < OPTION_N; id++) {
+        if (option_table[id].commands & command->bit)
+            names[n++] = option_table[id].name;
+        else if (!strcmp(bare, option_table[id].name))
+            return err_set(err, STATUS_USAGE, "'%s' takes no --%s; see 'unshard help %s'",
+                           command->name, bare, command->name);
+    }
+    int nearest = bare[1] ? text_nearest(bare, names, n) : -1; /* a letter is near to anything */
+    if (nearest >= 0)
+        return err_set(err, STATUS_USAGE, "unknown option '%s'; did you mean '--%s'?", name,
+                       names[nearest]);
+    return err_set(err, STATUS_USAGE, "unknown option '%s'; see 'unshard help %s'", name,
+                   command->name);
+}
+
+/* What getopt refused: optopt is a letter, the value of a long option that it knows, or 0. */
+static enum status refused_option(const struct command *command, int answer, char **argv,
+                                  struct err *err)
+{
+    char name[96];
+    if (optopt >= FIRST_LONG)
+        return err_set(err, STATUS_USAGE, "--%s %s; see 'unshard help %s'",
+                       option_table[optopt - FIRST_LONG].name,
+                       answer == ':' ? "needs a value" : "takes no value", command->name);
+    if (optopt == 0)
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(argv[optind - 1], "="), argv[optind - 1]);
+    else
+        snprintf(name, sizeof name, "-%c", optopt);
+    return unknown_option(command, name, err);
+}
+
+static void fill_getopt_table(const struct command *command, struct option *out)
+{
+    for (unsigned id = 0; id < OPTION_N; id++) {
+        const struct option_info *info = &option_table[id];
+        if (info->commands & command->bit)
+            *out++ = (struct option){
+                .name = info->name,
+                .has_arg = info->kind == OPTION_SWITCH ? no_argument : required_argument,
+                .val = (int)(FIRST_LONG + id),
+            };
+    }
+    *out = (struct option){0};
+}
+
+/* getopt takes any beginning of a name, which would bind scripts to the options of today. */
+static enum status take_long_option(const struct command *command, unsigned id, char **argv,
+                                    struct options *out, struct err *err)
+{
+    const char *typed = argv[optind - 1];
+    if (optarg && optarg == typed) /* "--gpus 8", not "--gpus=8" */
+        typed = argv[optind - 2];
+    char name[96];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(typed, "="), typed);
+    if (strcmp(name + strspn(name, "-"), option_table[id].name) != 0)
+        return unknown_option(command, name, err);
+    return set_option(out, id, optarg, err);
+}
+
+static enum status take_argument(const struct command *command, int answer, char **argv,
+                                 struct options *out, struct err *err)
+{
+    switch (answer) {
+    case OPERAND:
+        return add_operand(command, optarg, out, err);
+    case 'h':
+        return set_option(out, OPTION_HELP, NULL, err);
+    case ':':
+    case '?':
+        return refused_option(command, answer, argv, err);
+    default:
+        return take_long_option(command, (unsigned)(answer - FIRST_LONG), argv, out, err);
+    }
+}
+
+enum status options_parse(const struct command *command, int argc, char **argv, struct options *out,
+                          struct err *err)
+{
+    struct option table[OPTION_N + 1];
+    fill_getopt_table(command, table);
+    set_defaults(command, out);
+
+    enum status status = STATUS_OK;
+    int answer;
+    opterr = 0;
+    optind = 0; /* from the start, also where this is not the first line that is parsed */
+    /* "-": operands come as they stand, POSIXLY_CORRECT or not; ":": report missing values */
+    while (status == STATUS_OK && (answer = getopt_long(argc, argv, "-:h", table, NULL)) != -1)
+        status = take_argument(command, answer, argv, out, err);
+    while (status == STATUS_OK && optind < argc) /* after "--" */
+        status = add_operand(command, argv[optind++], out, err);
+    return status;
+}

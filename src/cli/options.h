@@ -1,0 +1,115 @@
+/*
+ * Options: one table for parser, help, messages, completion and the line "options in force".
+ *
+ * Knows names, words and limits of single values; whether a combination makes sense is for those
+ * who use it. Defaults stand in the table as one would type them and go through the same parser, so
+ * that the help cannot name another default than the one that holds.
+ */
+#ifndef SRC_CLI_OPTIONS_H
+#define SRC_CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/err.h"
+#include "src/text.h"
+
+enum command_bits {
+    COMMAND_SIM = 1,
+    COMMAND_EXPLAIN = 2,
+    COMMAND_MODEL = 4,
+    COMMAND_CLUSTER = 8,
+    COMMAND_BENCH = 16,
+    COMMAND_HELP = 32,
+    COMMAND_ALL = 63
+};
+
+enum option_id {
+    OPTION_CLUSTER,
+    OPTION_GPUS,
+    OPTION_NODES,
+    OPTION_SEQ,
+    OPTION_BATCH,
+    OPTION_ACCUM,
+    OPTION_UNITS,
+    OPTION_RESHARD,
+    OPTION_PREFETCH,
+    OPTION_PREFETCH_BACKWARD,
+    OPTION_AC,
+    OPTION_OPS,
+    OPTION_NORM,
+    OPTION_ALLOCATOR,
+    OPTION_MEMORY,
+    OPTION_LAYERS,
+    OPTION_PROGRAM,
+    OPTION_EXPAND,
+    OPTION_SECTION,
+    OPTION_STATES,
+    OPTION_JSON,
+    OPTION_COLOR,
+    OPTION_HELP,
+    OPTION_N
+};
+
+/* What a value is. The words of a WORD are the enum of the same order in the code that uses it. */
+enum option_kind { OPTION_SWITCH, OPTION_COUNT, OPTION_BYTES, OPTION_WORD, OPTION_TEXT };
+
+struct option_info {
+    const char *name;
+    unsigned commands; /* enum command_bits */
+    enum option_kind kind;
+    const char *argument;     /* what the help calls the value; of a WORD: its words */
+    const char *const *words; /* of a WORD: ends with NULL */
+    uint64_t least;           /* of a COUNT */
+    const char *initial;      /* the default, as one would type it, or NULL */
+    const char *otherwise;    /* what holds without value and default, in words, or NULL */
+    bool in_force;            /* it shapes the answer, so it is printed with it */
+    const char *help;
+};
+extern const struct option_info option_table[OPTION_N];
+
+struct option_value {
+    const char *text; /* as typed, or the default; NULL: no value */
+    uint64_t number;  /* count, bytes, index of the word, or 1 for a switch that is on */
+    bool given;       /* on the command line */
+};
+
+enum { OPTIONS_MAX_OPERANDS = 2 };
+
+struct options {
+    struct option_value values[OPTION_N];
+    const char *operands[OPTIONS_MAX_OPERANDS]; /* NULL where there are fewer */
+};
+
+struct command;
+
+/*
+ * argv[0] is the command's name; options may stand before and after the operands. STATUS_USAGE with
+ * what to do about it.
+ */
+enum status options_parse(const struct command *command, int argc, char **argv, struct options *out,
+                          struct err *err);
+
+/* Fill in a value that was found elsewhere; text must outlive the options. */
+void options_set(struct options *options, enum option_id id, uint64_t number, const char *text);
+
+static inline uint64_t option_number(const struct options *options, enum option_id id)
+{
+    return options->values[id].number;
+}
+
+static inline const char *option_text(const struct options *options, enum option_id id)
+{
+    return options->values[id].text;
+}
+
+static inline bool option_given(const struct options *options, enum option_id id)
+{
+    return options->values[id].given;
+}
+
+/* Append "; did you mean 'x'?" or what else is possible to a message; names end with NULL. */
+enum status options_hint(struct err *err, const char *name, const char *const *names,
+                         const char *otherwise);
+
+#endif

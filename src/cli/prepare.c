@@ -1,0 +1,144 @@
+/*
+ * Options to a verified program; see prepare.h. Decides nothing: every default is the option
+ * table's or the plan's.
+ */
+#include "src/cli/prepare.h"
+
+#include "src/schedule/fsdp2.h"
+#include "src/verify.h"
+
+/* Switches of the model of PyTorch that have one position in this version. */
+static const struct {
+    const char *key, *value;
+} fixed_choices[] = {
+    {"system", "fsdp2"},
+    {"behavior", "torch-2.11"},
+    {"loss", "eager"},
+    {"optimizer", "adamw-fused"},
+};
+
+static struct plan_options plan_options_from(const struct options *options,
+                                             const struct cluster *cluster)
+{
+    struct plan_options out = plan_options_default();
+    out.gpus = option_number(options, OPTION_GPUS);
+    out.nodes = option_number(options, OPTION_NODES);
+    out.seq = option_number(options, OPTION_SEQ);
+    out.batch = option_number(options, OPTION_BATCH);
+    out.accum = option_number(options, OPTION_ACCUM);
+    out.units = option_text(options, OPTION_UNITS);
+    out.reshard = (enum reshard)option_number(options, OPTION_RESHARD);
+    out.prefetch = option_number(options, OPTION_PREFETCH);
+    out.prefetch_backward = option_number(options, OPTION_PREFETCH_BACKWARD);
+    out.ac = (enum checkpointing)option_number(options, OPTION_AC);
+    out.ops = (enum ops_profile)option_number(options, OPTION_OPS);
+    out.norm = (enum norm_kind)option_number(options, OPTION_NORM);
+    out.workspace_bytes = cluster->workspace_bytes;
+    return out;
+}
+
+static void complete_option(struct options *options, enum option_id id, uint64_t number,
+                            struct arena *arena)
+{
+    if (!option_text(options, id))
+        options_set(options, id, number, arena_printf(arena, "%llu", (unsigned long long)number));
+}
+
+/* What a plan makes of sizes is told with the model that they come from. */
+static enum status fail_sizes(const struct options *options, struct err *err)
+{
+    return err_prefix(err, "%s", options->operands[0]);
+}
+
+static enum status build(const struct options *options, struct prepared *out, struct err *err)
+{
+    struct plan_options plan_options = plan_options_from(options, &out->cluster);
+    enum status status = plan_resolve(&out->model, &plan_options, &out->arena, &out->plan, err);
+    if (status != STATUS_OK)
+        return status;
+    if (layout_build(&out->plan, &out->arena, &out->layout, err) != STATUS_OK)
+        return fail_sizes(options, err);
+    struct body_options body_options = plan_body_options(&out->plan);
+    if (body_table_build(&out->model, &body_options, &out->arena, &out->bodies, err) != STATUS_OK)
+        return fail_sizes(options, err);
+    schedule_fsdp2(&out->plan, &out->layout, &out->bodies, &out->arena, &out->program);
+
+    struct fault fault;
+    return verify_program(&out->program, &out->arena, &fault, err);
+}
+
+enum status prepare(struct options *options, struct prepared *out, struct err *err)
+{
+    *out = (struct prepared){0};
+    arena_init(&out->arena);
+    enum status status =
+        cluster_open(option_text(options, OPTION_CLUSTER), &out->arena, &out->cluster, err);
+    if (status != STATUS_OK)
+        return status;
+    status = model_open(options->operands[0], option_number(options, OPTION_LAYERS), &out->arena,
+                        &out->model, err);
+    if (status != STATUS_OK)
+        return status;
+    status = build(options, out, err);
+    if (status != STATUS_OK)
+        return status;
+    complete_option(options, OPTION_NODES, out->plan.options.nodes, &out->arena);
+    complete_option(options, OPTION_SEQ, out->plan.options.seq, &out->arena);
+    return STATUS_OK;
+}
+
+void prepared_release(struct prepared *prepared)
+{
+    arena_release(&prepared->arena);
+}
+
+static bool is_in_force(const struct options *options, unsigned id)
+{
+    return option_table[id].in_force && option_text(options, id);
+}
+
+void prepared_options_text(const struct options *options, struct text *out)
+{
+    for (unsigned id = 0; id < OPTION_N; id++) {
+        if (is_in_force(options, id))
+            text_add(out, " --%s %s", option_table[id].name, option_text(options, id));
+    }
+}
+
+void prepared_fixed_text(const struct prepared *prepared, struct text *out)
+{
+    for (size_t i = 0; i < sizeof fixed_choices / sizeof *fixed_choices; i++)
+        text_add(out, " %s %s,", fixed_choices[i].key, fixed_choices[i].value);
+    text_add(out, " param-dtype %s, reduce-dtype %s", dtype_name(prepared->plan.param_dtype),
+             dtype_name(prepared->plan.reduce_dtype));
+}
+
+/* JSON keys have no dashes. */
+static const char *option_key(const char *name, char key[32])
+{
+    size_t i = 0;
+    for (; i < 31 && name[i]; i++)
+        key[i] = name[i] == '-' ? '_' : name[i];
+    key[i] = '\0';
+    return key;
+}
+
+void prepared_options_json(const struct prepared *prepared, const struct options *options,
+                           struct cJSON *parent)
+{
+    struct cJSON *object = json_add_object(parent, "options");
+    char key[32];
+    for (unsigned id = 0; id < OPTION_N; id++) {
+        if (!is_in_force(options, id))
+            continue;
+        option_key(option_table[id].name, key);
+        if (option_table[id].kind == OPTION_COUNT || option_table[id].kind == OPTION_BYTES)
+            json_add_u64(object, key, option_number(options, (enum option_id)id));
+        else
+            json_add_string(object, key, option_text(options, (enum option_id)id));
+    }
+    for (size_t i = 0; i < sizeof fixed_choices / sizeof *fixed_choices; i++)
+        json_add_string(object, fixed_choices[i].key, fixed_choices[i].value);
+    json_add_string(object, "param_dtype", dtype_name(prepared->plan.param_dtype));
+    json_add_string(object, "reduce_dtype", dtype_name(prepared->plan.reduce_dtype));
+}

@@ -1,0 +1,110 @@
+/*
+ * A simulated step as JSON, schema "unshard.sim/1". Fields may be added, never renamed.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "src/cli/sim_report.h"
+
+static void add_string_or_null(struct cJSON *parent, const char *key, const char *value)
+{
+    if (value)
+        json_add_string(parent, key, value);
+    else
+        json_add_decimal(parent, key, NAN, 0); /* what is not finite is written as null */
+}
+
+static void add_model(const struct sim_report *report, struct cJSON *root)
+{
+    const struct prepared *prepared = report->prepared;
+    char hash[17];
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)program_hash(&prepared->program));
+    json_add_string(root, "program_hash", hash);
+    json_add_string(root, "model", prepared->model.name);
+    json_add_u64(root, "parameters", prepared->model.n_element);
+    json_add_u64(root, "units", prepared->plan.n_unit);
+    json_add_string(root, "cluster", prepared->cluster.name);
+    prepared_options_json(prepared, report->options, root);
+}
+
+static void add_time(const struct sim_report *report, struct cJSON *root)
+{
+    const struct step_time *mid = &report->time[SPREAD_MID];
+    struct cJSON *step = json_add_object(root, "step_ns");
+    json_add_int(step, "low", report->time[SPREAD_LOW].step_ns);
+    json_add_int(step, "mid", mid->step_ns);
+    json_add_int(step, "high", report->time[SPREAD_HIGH].step_ns);
+    json_add_decimal(root, "tokens_per_s_per_gpu", report->tokens_per_s, 2);
+    json_add_decimal(root, "mfu_pct", report->mfu_pct, 2);
+    json_add_decimal(root, "hfu_pct", report->hfu_pct, 2);
+    json_add_decimal(root, "overlap_pct", report->overlap_pct, 2);
+    json_add_int(root, "exposed_comm_ns", mid->exposed_comm_ns);
+    json_add_int(root, "comm_ns", mid->comm_ns);
+    json_add_int(root, "contention_ns", mid->contention_ns);
+    json_add_int(root, "compute_ns", mid->compute_ns);
+    add_string_or_null(root, "prices_leave_table", report->leaves_table);
+}
+
+static void add_peaks(const struct sim_report *report, const struct place_step *step,
+                      struct cJSON *parent)
+{
+    json_add_u64(parent, "peak_allocated_bytes", step->stats.peak_allocated);
+    json_add_u64(parent, "peak_active_bytes", step->stats.peak_active);
+    json_add_u64(parent, "peak_reserved_bytes", step->stats.peak_reserved);
+
+    struct cJSON *peak = json_add_object(parent, "peak");
+    json_add_string(peak, "phase", phase_name((enum phase)step->peak_phase));
+    add_string_or_null(peak, "unit", sim_report_unit(report, step->peak_unit));
+    struct cJSON *by_class = json_add_object(peak, "by_class");
+    for (unsigned i = 0; i < CLASS_N; i++)
+        json_add_u64(by_class, memory_class_name((enum memory_class)i),
+                     step->stats.peak_by_class[i]);
+}
+
+static void add_memory(const struct sim_report *report, struct cJSON *root)
+{
+    add_peaks(report, report->third, root);
+    struct cJSON *pools = json_add_object(root, "reserved_by_pool");
+    for (unsigned i = 0; i < STREAM_N; i++) {
+        if (report->pool_bytes[i] > 0)
+            json_add_u64(pools, stream_name((enum stream)i), report->pool_bytes[i]);
+    }
+    json_add_u64(root, "outside_bytes", report->outside_bytes);
+    json_add_bool(root, "fits", report->fits);
+    json_add_bool(root, "near_limit", report->near_limit);
+    json_add_u64(root, "memory_limit_bytes", report->limit_bytes);
+    add_peaks(report, report->first, json_add_object(root, "first_step"));
+    json_add_u64(root, "init_peak_bytes", report->init->stats.peak_reserved);
+    json_add_u64(root, "retries", report->third->stats.retries);
+    json_add_u64(root, "period", report->placement.period);
+
+    struct cJSON *band = json_add_object(json_add_object(root, "uncertainty"), "reserved_bytes");
+    json_add_u64(band, "low", report->reserved_low);
+    json_add_u64(band, "high", report->reserved_high);
+}
+
+static void add_collectives(const struct sim_report *report, struct cJSON *root)
+{
+    struct cJSON *array = json_add_array(root, "collectives");
+    for (uint32_t i = 0; i < report->n_collective; i++) {
+        const struct collective_count *collective = &report->collectives[i];
+        struct cJSON *object = json_add_object(array, NULL);
+        json_add_string(object, "kind", task_kind_name((enum task_kind)collective->kind));
+        json_add_u64(object, "elements", collective->elements);
+        json_add_string(object, "dtype", dtype_name((enum dtype)collective->dtype));
+        json_add_u64(object, "bytes", collective->bytes);
+        json_add_u64(object, "count", collective->count);
+    }
+}
+
+void sim_report_json(const struct sim_report *report, struct text *out)
+{
+    struct cJSON *root = json_new_object();
+    json_add_string(root, "schema", "unshard.sim/1");
+    add_model(report, root);
+    add_time(report, root);
+    add_memory(report, root);
+    add_collectives(report, root);
+    json_print(root, out);
+    json_free(root);
+}

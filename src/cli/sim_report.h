@@ -1,0 +1,50 @@
+/*
+ * A simulated step with everything that is said about it, and its two shapes: text and JSON.
+ *
+ * Holds numbers that were computed elsewhere and simple quotients of them; both shapes are made
+ * from this struct alone, so that they cannot disagree.
+ */
+#ifndef SRC_CLI_SIM_REPORT_H
+#define SRC_CLI_SIM_REPORT_H
+
+#include "sim/simulate.h"
+#include "src/cli/command.h"
+#include "src/cli/prepare.h"
+#include "src/place.h"
+
+/* One message shape of a step, and how often a rank takes part in it. */
+struct collective_count {
+    uint8_t kind, dtype;
+    uint64_t elements, bytes;
+    uint32_t count;
+};
+
+struct sim_report {
+    const struct prepared *prepared;
+    const struct options *options;
+    struct step_time time[SPREAD_N];
+    const char *leaves_table; /* or NULL */
+
+    /* NAN where there is nothing to divide by */
+    double tokens_per_s, mfu_pct, hfu_pct, overlap_pct;
+    struct collective_count *collectives;
+    uint32_t n_collective;
+
+    struct placement placement;
+    const struct place_step *init, *first, *third; /* of placement */
+    uint64_t pool_bytes[STREAM_N];                 /* reserved after the third step */
+    uint64_t reserved_bytes;                       /* the largest of the three peaks */
+    uint64_t outside_bytes, limit_bytes;
+    uint64_t reserved_low, reserved_high; /* where the third step's may really be */
+    bool fits, near_limit;
+    bool unlimited;    /* it ran out of memory: placed again without a limit */
+    uint32_t oom_step; /* where it ran out, and for what */
+    uint64_t oom_bytes;
+};
+
+const char *sim_report_unit(const struct sim_report *report, uint16_t unit); /* NULL: no unit */
+
+void sim_report_text(const struct sim_report *report, const struct term *term, struct text *out);
+void sim_report_json(const struct sim_report *report, struct text *out);
+
+#endif

@@ -1,0 +1,201 @@
+/*
+ * A simulated step as a page for people. Every number is the mid one where nothing else is said.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "src/cli/sim_report.h"
+
+enum { LABEL_COLUMNS = 18, NUMBER_COLUMNS = 14, BAR_COLUMNS = 30 };
+
+const char *sim_report_unit(const struct sim_report *report, uint16_t unit)
+{
+    return unit == NO_UNIT ? NULL : report->prepared->plan.units[unit].name;
+}
+
+static void add_title(const struct term *term, const char *title, struct text *out)
+{
+    text_add(out, "\n%s%s%s\n", term->strong, title, term->plain);
+}
+
+static void add_row(const char *label, const char *value, struct text *out)
+{
+    text_add(out, "  %-*s%*s", LABEL_COLUMNS, label, NUMBER_COLUMNS, value);
+}
+
+static void add_head(const struct sim_report *report, const struct term *term, struct text *out)
+{
+    const struct prepared *prepared = report->prepared;
+    const struct plan *plan = &prepared->plan;
+    text_add(out, "%s%s%s: %llu parameters in %u units, on %llu GPUs of %s (%llu to a node)\n",
+             term->strong, prepared->model.name, term->plain,
+             (unsigned long long)prepared->model.n_element, plan->n_unit,
+             (unsigned long long)plan->world, prepared->cluster.name,
+             (unsigned long long)plan->gpus_per_node);
+    text_add(out, "%soptions:", term->quiet);
+    prepared_options_text(report->options, out);
+    text_add(out, "\nalways: ");
+    prepared_fixed_text(prepared, out);
+    text_add(out, "%s\n", term->plain);
+}
+
+/* A quotient, or "-" where there was nothing to divide by. */
+static const char *number_text(double value, int decimals, const char *unit, char buffer[32])
+{
+    if (isfinite(value))
+        snprintf(buffer, 32, "%.*f%s", decimals, value, unit);
+    else
+        snprintf(buffer, 32, "-");
+    return buffer;
+}
+
+static void add_time(const struct sim_report *report, const struct term *term, struct text *out)
+{
+    const struct step_time *mid = &report->time[SPREAD_MID];
+    char a[32], b[32];
+    add_title(term, "time of a step", out);
+    add_row("step", text_ns(mid->step_ns, a), out);
+    text_add(out, "   %s to %s\n", text_ns(report->time[SPREAD_LOW].step_ns, a),
+             text_ns(report->time[SPREAD_HIGH].step_ns, b));
+    add_row("tokens/s per GPU", number_text(report->tokens_per_s, 1, "", a), out);
+    text_add(out, "\n");
+    add_row("MFU", number_text(report->mfu_pct, 2, " %", a), out);
+    text_add(out, "   HFU %s\n", number_text(report->hfu_pct, 2, " %", a));
+    add_row("compute", text_ns(mid->compute_ns, a), out);
+    text_add(out, "   the compute stream is busy\n");
+    add_row("communication", text_ns(mid->comm_ns, a), out);
+    text_add(out, "   of it hidden behind compute: %s\n",
+             number_text(report->overlap_pct, 2, " %", b));
+    add_row("exposed", text_ns(mid->exposed_comm_ns, a), out);
+    text_add(out, "   communication that nothing computes beside\n");
+    add_row("contention", text_ns(mid->contention_ns, a), out);
+    text_add(out, "   compute is slowed by communication beside it\n");
+    if (report->leaves_table)
+        text_add(out, "  %soutside the range that was measured: %s%s\n", term->bad,
+                 report->leaves_table, term->plain);
+}
+
+static void add_bytes_row(const char *label, uint64_t third, uint64_t first, uint64_t init,
+                          struct text *out)
+{
+    char a[32], b[32], c[32];
+    text_add(out, "  %-*s%*s%*s%*s\n", LABEL_COLUMNS, label, NUMBER_COLUMNS, text_bytes(third, a),
+             NUMBER_COLUMNS, text_bytes(first, b), NUMBER_COLUMNS, text_bytes(init, c));
+}
+
+static void add_peaks(const struct sim_report *report, struct text *out)
+{
+    const struct alloc_stats *third = &report->third->stats, *first = &report->first->stats,
+                             *init = &report->init->stats;
+    text_add(out, "  %-*s%*s%*s%*s\n", LABEL_COLUMNS, "", NUMBER_COLUMNS, "third step",
+             NUMBER_COLUMNS, "first step", NUMBER_COLUMNS, "init");
+    add_bytes_row("allocated", third->peak_allocated, first->peak_allocated, init->peak_allocated,
+                  out);
+    add_bytes_row("active", third->peak_active, first->peak_active, init->peak_active, out);
+    add_bytes_row("reserved", third->peak_reserved, first->peak_reserved, init->peak_reserved, out);
+}
+
+/* Memory freed on one stream is useless to another, so it matters who reserved it. */
+static void add_pools(const struct sim_report *report, struct text *out)
+{
+    const char *separator = "";
+    char bytes[32];
+    text_add(out, "  reserved by stream: ");
+    for (unsigned i = 0; i < STREAM_N; i++) {
+        if (report->pool_bytes[i] == 0)
+            continue;
+        text_add(out, "%s%s %s", separator, stream_name((enum stream)i),
+                 text_bytes(report->pool_bytes[i], bytes));
+        separator = ", ";
+    }
+    text_add(out, "\n");
+}
+
+static void add_repeats(const struct sim_report *report, struct text *out)
+{
+    uint32_t period = report->placement.period;
+    text_add(out, "  allocator retries in the step: %u; addresses ", report->third->stats.retries);
+    if (period == 0)
+        text_add(out, "do not repeat within %u steady steps\n", report->placement.n_step - 1);
+    else if (period == 1)
+        text_add(out, "are the same in every step\n");
+    else
+        text_add(out, "repeat every %u steps\n", period);
+}
+
+static void add_fits(const struct sim_report *report, const struct term *term, struct text *out)
+{
+    char needed[32], limit[32];
+    text_bytes(report->reserved_bytes + report->outside_bytes, needed);
+    text_bytes(report->limit_bytes, limit);
+    if (report->fits)
+        text_add(out, "  %sfits:%s %s of %s\n", term->good, term->plain, needed, limit);
+    else
+        text_add(out, "  %sdoes not fit:%s %s needed, %s there\n", term->bad, term->plain, needed,
+                 limit);
+    if (report->near_limit)
+        text_add(out, "  %snear the limit:%s a real step may be up to 25 %% slower\n", term->bad,
+                 term->plain);
+}
+
+static void add_memory(const struct sim_report *report, const struct term *term, struct text *out)
+{
+    char a[32], b[32];
+    add_title(term, "memory of a GPU, peaks", out);
+    add_peaks(report, out);
+    add_row("outside torch", text_bytes(report->outside_bytes, a), out);
+    text_add(out, "   context and communicator\n");
+    text_add(out, "  reserved may be %s to %s in a real run\n", text_bytes(report->reserved_low, a),
+             text_bytes(report->reserved_high, b));
+    add_pools(report, out);
+    add_repeats(report, out);
+    add_fits(report, term, out);
+}
+
+static void add_peak(const struct sim_report *report, const struct term *term, struct text *out)
+{
+    const struct place_step *step = report->third;
+    const char *unit = sim_report_unit(report, step->peak_unit);
+    char title[256], bytes[32];
+    snprintf(title, sizeof title, "allocated at the peak: %s%s%s",
+             phase_name((enum phase)step->peak_phase), unit ? ", unit " : "", unit ? unit : "");
+    add_title(term, title, out);
+    for (unsigned i = 0; i < CLASS_N; i++) {
+        uint64_t part = step->stats.peak_by_class[i];
+        if (part == 0)
+            continue;
+        add_row(memory_class_name((enum memory_class)i), text_bytes(part, bytes), out);
+        text_add(out, "%7.1f %%  ", 100 * (double)part / (double)step->stats.peak_allocated);
+        term_bar(term, part, step->stats.peak_allocated, BAR_COLUMNS, out);
+        text_add(out, "\n");
+    }
+}
+
+static void add_collectives(const struct sim_report *report, const struct term *term,
+                            struct text *out)
+{
+    if (report->n_collective == 0)
+        return;
+    add_title(term, "collectives of a step", out);
+    text_add(out, "  %-*s%7s%17s  %-6s%14s\n", LABEL_COLUMNS, "", "count", "elements", "dtype",
+             "size");
+    for (uint32_t i = 0; i < report->n_collective; i++) {
+        const struct collective_count *collective = &report->collectives[i];
+        char elements[32], bytes[32];
+        text_add(out, "  %-*s%7u%17s  %-6s%14s\n", LABEL_COLUMNS,
+                 task_kind_name((enum task_kind)collective->kind), collective->count,
+                 text_count(collective->elements, elements),
+                 dtype_name((enum dtype)collective->dtype), text_bytes(collective->bytes, bytes));
+    }
+}
+
+void sim_report_text(const struct sim_report *report, const struct term *term, struct text *out)
+{
+    add_head(report, term, out);
+    add_time(report, term, out);
+    add_memory(report, term, out);
+    add_peak(report, term, out);
+    add_collectives(report, term, out);
+    text_add(out, "\n%sprogram %016llx, verified%s\n", term->quiet,
+             (unsigned long long)program_hash(&report->prepared->program), term->plain);
+}

@@ -1,0 +1,160 @@
+/*
+ * A cluster: what a GPU, its links and its host cost, as numbers with a spread and a source.
+ *
+ * Read from JSON, compiled in (sim/clusters/) or given by name of a file; holds no formula, that is
+ * sim/cost. low / mid / high are fast / expected / slow, so that low gives the shortest time.
+ * Numbers stand in the file in the unit that their key names, here in seconds, bytes and FLOP. The
+ * lists below are the file format: reader, `cluster show` and pricing are all made from them.
+ */
+#ifndef SRC_CLUSTER_H
+#define SRC_CLUSTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/arena.h"
+#include "src/body.h"
+#include "src/err.h"
+#include "src/program.h"
+
+enum spread { SPREAD_LOW, SPREAD_MID, SPREAD_HIGH, SPREAD_N };
+
+/* What a rate may be bound to: outside [min, max] a price leaves its table. X(ENUM, name) */
+#define QUANTITIES(X)                     \
+    X(HIDDEN, "hidden")                   \
+    X(TOKENS, "tokens")                   \
+    X(SEQ, "seq")                         \
+    X(ATTENTION_ROWS, "attention_rows")   \
+    X(HEAD_DIM, "head_dim")               \
+    X(GEMM_DIM, "gemm_dim")               \
+    X(GPUS, "gpus")
+
+enum quantity {
+#define X(id, name) QUANTITY_##id,
+    QUANTITIES(X)
+#undef X
+        QUANTITY_N
+};
+const char *quantity_name(enum quantity quantity);
+
+struct valid_range {
+    uint64_t min, max;
+    uint8_t quantity;
+};
+
+struct rate {
+    double at[SPREAD_N];
+    const char *source;
+    const struct valid_range *valid;
+    uint32_t n_valid;
+};
+
+/*
+ * X(member, section, key, unit, more_is_faster). A rate that is faster with more divides a time and
+ * is above 0; one that is faster with less may be 0.
+ */
+#define CLUSTER_RATES(X)                                                             \
+    X(gemm_flops, "gemm", "bf16_tflops", 1e12, true)                                 \
+    X(gemm_start_s, "gemm", "start_us", 1e-6, false)                                 \
+    X(gemm_efficiency, "gemm", "efficiency", 1, true)                                \
+    X(gemm_k0, "gemm", "k0", 1, false)                                               \
+    X(gemm_derate, "gemm", "derate", 1, true)                                        \
+    X(attention_efficiency, "attention", "efficiency", 1, true)                      \
+    X(attention_s0, "attention", "s0_tokens", 1, false)                              \
+    X(attention_head64, "attention", "head64_factor", 1, true)                       \
+    X(attention_derate, "attention", "derate", 1, true)                              \
+    X(memory_bytes_per_s, "memory", "tb_per_s", 1e12, true)                          \
+    X(memory_efficiency, "memory", "efficiency", 1, true)                            \
+    X(memory_slowdown, "memory", "slowdown", 1, false)                               \
+    X(copy_launch_s, "copies", "launch_us", 1e-6, false)                             \
+    X(copy_cast, "copies", "cast_fraction", 1, true)                                 \
+    X(copy_in, "copies", "copy_in_fraction", 1, true)                                \
+    X(copy_out, "copies", "copy_out_fraction", 1, true)                              \
+    X(pack_widen, "copies", "pack_bf16_to_fp32_fraction", 1, true)                   \
+    X(pack_same, "copies", "pack_bf16_to_bf16_fraction", 1, true)                    \
+    X(collective_floor_s, "network", "floor_us", 1e-6, false)                        \
+    X(nic_bytes_per_s, "network", "nic_gb_per_s_per_gpu", 1e9, true)                 \
+    X(nic_efficiency, "network", "nic_efficiency", 1, true)                          \
+    X(rank_latency_s, "network", "us_per_rank", 1e-6, false)                         \
+    X(node_decay, "network", "decay_nodes", 1, true)                                 \
+    X(straggler, "compute", "straggler_per_doubling", 1, false)                      \
+    X(contention, "compute", "contention", 1, false)                                 \
+    X(host_launch_s, "host", "launch_us", 1e-6, false)                               \
+    X(host_all_gather_s, "host", "all_gather_us", 1e-6, false)
+
+/* X(member, key, unit, least): single numbers of section "gpu", rounded to whole bytes or GPUs */
+#define CLUSTER_SIZES(X)                                          \
+    X(memory_bytes, "memory_gib", 1073741824.0, 1)                \
+    X(workspace_bytes, "workspace_bytes", 1, 0)                   \
+    X(context_bytes, "context_gib", 1073741824.0, 0)              \
+    X(communicator_bytes, "communicator_gib", 1073741824.0, 0)    \
+    X(max_gpus_per_node, "max_gpus_per_node", 1, 1)
+
+/* t = max(a, floor) + b*sqrt(s) + s/B, s = bytes*(W-1)/W; one row per kind and rank count. */
+struct collective_row {
+    uint8_t kind; /* TASK_ALL_GATHER or TASK_REDUCE_SCATTER */
+    uint32_t ranks;
+    double a_s, b_s_per_sqrt_mb, bytes_per_s;
+    const char *source;
+};
+
+/* Prices go up to this, so that no sum over a body of any length comes near 2^62. */
+enum { CLUSTER_MAX_PRICE_NS = 1000000000 };
+
+/* X(member, key, most): of section "prices", beside task_ns and op_ns */
+#define CLUSTER_PRICES(X)                                                        \
+    X(host_launch_price_ns, "host_launch_ns", CLUSTER_MAX_PRICE_NS)              \
+    X(host_all_gather_price_ns, "host_all_gather_ns", CLUSTER_MAX_PRICE_NS)      \
+    X(contention_permille, "contention_permille", 1000000)
+
+/*
+ * memory: of one GPU, as the driver reports it. workspace: the matrix library's, one per host
+ * thread. context and communicator (the first): outside torch, together outside_bytes.
+ */
+struct cluster {
+    const char *name, *description;
+#define X(member, key, unit, least) uint64_t member;
+    CLUSTER_SIZES(X)
+#undef X
+    uint64_t outside_bytes;
+#define X(member, key, unit, least) const char *member##_source;
+    CLUSTER_SIZES(X)
+#undef X
+
+    /* A cluster with prices has only these, in ns, and no rates (toy). Bodies: sum of their ops. */
+    bool has_prices;
+    int64_t task_price_ns[TASK_KIND_N], op_price_ns[OP_KIND_N];
+#define X(member, key, most) int64_t member;
+    CLUSTER_PRICES(X)
+#undef X
+
+    /* The others have these, and no prices. Formulas: spec COST sections 1 to 5. */
+#define X(member, section, key, unit, more_is_faster) struct rate member;
+    CLUSTER_RATES(X)
+#undef X
+    const struct collective_row *collectives;
+    uint32_t n_collective;
+};
+
+struct rate_field {
+    const char *section, *key;
+    double unit; /* a number of the file times this is a number here */
+    bool more_is_faster;
+    size_t offset; /* of its struct rate in struct cluster */
+};
+extern const struct rate_field cluster_rate_fields[];
+extern const uint32_t n_cluster_rate_fields;
+const struct rate *cluster_rate(const struct cluster *cluster, const struct rate_field *field);
+
+/* what: a built-in name or a file. STATUS_USAGE (nearest name) or STATUS_INPUT. */
+enum status cluster_open(const char *what, struct arena *arena, struct cluster *out,
+                         struct err *err);
+
+struct builtin_cluster {
+    const char *name, *json;
+};
+extern const struct builtin_cluster builtin_clusters[];
+extern const uint32_t n_builtin_clusters;
+
+#endif

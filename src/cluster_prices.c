@@ -1,0 +1,181 @@
+/*
+ * The tables of a cluster file: rows of collectives, and fixed prices; see cluster_reader.h.
+ *
+ * A row holds the constants of one formula for one kind and rank count; there is at most one for
+ * each. Prices stand in place of all rates: a cluster has one or the other.
+ */
+#include <string.h>
+
+#include "src/cluster_reader.h"
+
+enum { MAX_ROWS = 256 };
+
+#define LENGTH(array) (sizeof(array) / sizeof *(array))
+
+static enum status read_row(const struct cluster_reader *r, const struct json_at *at,
+                            struct collective_row *out)
+{
+    static const char *const keys[] = {"kind",     "ranks", "start_us", "root_us_per_sqrt_mb",
+                                       "gb_per_s", "source"};
+    static const uint8_t kinds[] = {TASK_ALL_GATHER, TASK_REDUCE_SCATTER};
+    const char *const names[] = {task_kind_name(kinds[0]), task_kind_name(kinds[1])};
+    double start_us, root_us, gb_per_s;
+    const char *kind, *source;
+    uint64_t ranks;
+    enum status status;
+
+    if ((status = cluster_check_object(at, keys, LENGTH(keys), r->err)) ||
+        (status = json_get_string(at, "kind", &kind, r->err)) ||
+        (status = json_get_u64(at, "ranks", PLAN_MAX_RANKS, &ranks, r->err)) ||
+        (status = cluster_read_number(r, at, "start_us", false, &start_us)) ||
+        (status = cluster_read_number(r, at, "root_us_per_sqrt_mb", false, &root_us)) ||
+        (status = cluster_read_number(r, at, "gb_per_s", true, &gb_per_s)) ||
+        (status = cluster_read_string(r, at, "source", &source)))
+        return status;
+    const int index = cluster_index_of(kind, names, LENGTH(names));
+    if (index < 0)
+        return cluster_fail_unknown(at, "kind", kind, names, LENGTH(names), r->err);
+    if (ranks < 2)
+        return json_fail(at, r->err, "'ranks' is %u, a collective has at least 2", (unsigned)ranks);
+    *out = (struct collective_row){
+        .kind = kinds[index],
+        .ranks = (uint32_t)ranks,
+        .a_s = start_us * 1e-6,
+        .b_s_per_sqrt_mb = root_us * 1e-6,
+        .bytes_per_s = gb_per_s * 1e9,
+        .source = source,
+    };
+    return STATUS_OK;
+}
+
+static enum status check_rows(const struct json_at *at, const struct collective_row *rows,
+                              uint32_t n, struct err *err)
+{
+    bool has[TASK_KIND_N] = {false};
+
+    for (uint32_t i = 0; i < n; i++) {
+        has[rows[i].kind] = true;
+        for (uint32_t j = 0; j < i; j++)
+            if (rows[i].kind == rows[j].kind && rows[i].ranks == rows[j].ranks)
+                return json_fail(at, err, "two rows for %s of %u ranks",
+                                 task_kind_name(rows[i].kind), rows[i].ranks);
+    }
+    for (int kind = 0; kind < TASK_KIND_N; kind++)
+        if (task_kind_is_collective(kind) && !has[kind])
+            return json_fail(at, err, "no row for %s", task_kind_name(kind));
+    return STATUS_OK;
+}
+
+/* The table is taken whole: no rows of a base beside it. */
+enum status cluster_read_collectives(const struct cluster_reader *r, const struct json_at *root)
+{
+    struct json_at at;
+    uint32_t n = 0;
+    enum status status;
+
+    if (r->has_base && !json_has(root, "collectives"))
+        return STATUS_OK;
+    if ((status = json_get(root, "collectives", &at, r->err)))
+        return status;
+    if (!json_is_array(&at))
+        return json_fail(&at, r->err, "not an array");
+    struct collective_row *rows = arena_array(r->arena, struct collective_row, MAX_ROWS);
+    for (struct json_at it = json_first(&at); it.node; it = json_next(&it)) {
+        if (n == MAX_ROWS)
+            return json_fail(&at, r->err, "more than %d rows", MAX_ROWS);
+        if ((status = read_row(r, &it, &rows[n++])))
+            return status;
+    }
+    if ((status = check_rows(&at, rows, n, r->err)))
+        return status;
+    r->out->collectives = rows;
+    r->out->n_collective = n;
+    return STATUS_OK;
+}
+
+static enum status read_price(const struct cluster_reader *r, const struct json_at *at,
+                              const char *key, uint64_t most, int64_t *out)
+{
+    uint64_t price;
+    enum status status;
+
+    if (r->has_base && !json_has(at, key))
+        return STATUS_OK;
+    if (!(status = json_get_u64(at, key, most, &price, r->err)))
+        *out = (int64_t)price;
+    return status;
+}
+
+/* An object with one price for each name. */
+static enum status read_price_list(const struct cluster_reader *r, const struct json_at *prices,
+                                   const char *list, const char *const *names, size_t n,
+                                   int64_t *out)
+{
+    struct json_at at;
+    enum status status;
+
+    if (r->has_base && !json_has(prices, list))
+        return STATUS_OK;
+    if ((status = json_get(prices, list, &at, r->err)) ||
+        (status = cluster_check_object(&at, names, n, r->err)))
+        return status;
+    for (size_t i = 0; i < n && !status; i++)
+        status = read_price(r, &at, names[i], CLUSTER_MAX_PRICE_NS, &out[i]);
+    return status;
+}
+
+/* Forward and backward have no price of their own: they cost the sum of their operators. */
+static enum status read_task_prices(const struct cluster_reader *r, const struct json_at *prices)
+{
+    const char *names[TASK_KIND_N];
+    int64_t listed[TASK_KIND_N];
+    int kinds[TASK_KIND_N];
+    size_t n = 0;
+
+    for (int kind = 0; kind < TASK_KIND_N; kind++) {
+        if (kind == TASK_FORWARD || kind == TASK_BACKWARD)
+            continue;
+        names[n] = task_kind_name(kind);
+        listed[n] = r->out->task_price_ns[kind];
+        kinds[n++] = kind;
+    }
+    const enum status status = read_price_list(r, prices, "task_ns", names, n, listed);
+    for (size_t i = 0; i < n && !status; i++)
+        r->out->task_price_ns[kinds[i]] = listed[i];
+    return status;
+}
+
+static enum status read_op_prices(const struct cluster_reader *r, const struct json_at *prices)
+{
+    const char *names[OP_KIND_N];
+
+    for (int kind = 0; kind < OP_KIND_N; kind++)
+        names[kind] = op_kind_name(kind);
+    return read_price_list(r, prices, "op_ns", names, OP_KIND_N, r->out->op_price_ns);
+}
+
+enum status cluster_read_prices(const struct cluster_reader *r, const struct json_at *root)
+{
+    static const char *const keys[] = {
+#define X(member, key, most) key,
+        CLUSTER_PRICES(X)
+#undef X
+            "task_ns",
+        "op_ns",
+    };
+    struct json_at at;
+    enum status status;
+
+    if (r->has_base && !json_has(root, "prices"))
+        return STATUS_OK;
+    if ((status = json_get(root, "prices", &at, r->err)) ||
+        (status = cluster_check_object(&at, keys, LENGTH(keys), r->err)) ||
+        (status = read_task_prices(r, &at)) || (status = read_op_prices(r, &at)))
+        return status;
+#define X(member, key, most)                                                                       \
+    if ((status = read_price(r, &at, key, most, &r->out->member)))                                 \
+        return status;
+    CLUSTER_PRICES(X)
+#undef X
+    return STATUS_OK;
+}

@@ -1,0 +1,106 @@
+/*
+ * A model: its modules, their parameters, and the order in which a step computes them.
+ *
+ * Knows nothing of ranks, units or dtypes of compute. Built by a family (src/arch/) from a few
+ * sizes. Invariants: modules are in preorder, so that a subtree is a range; parameters are in
+ * registration order (that of module.parameters()), so that a subtree's parameters are a range too;
+ * pieces are in forward order and each parameter belongs to exactly one piece.
+ */
+#ifndef SRC_MODEL_H
+#define SRC_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/arena.h"
+#include "src/dtype.h"
+#include "src/err.h"
+#include "src/json.h"
+
+enum { PARAM_MAX_DIMS = 4, MODEL_MAX_LAYERS = 4096 };
+
+struct param {
+    const char *name; /* "model.layers.0.mlp.up_proj.weight" */
+    uint32_t module;  /* the module that owns it directly */
+    uint8_t n_dim, storage /* enum dtype */, trainable;
+    uint64_t shape[PARAM_MAX_DIMS];
+    uint64_t numel;
+};
+
+struct module {
+    const char *path;                  /* "model.layers.0.mlp"; "" is the model itself */
+    uint32_t parent;                   /* module 0 is its own parent */
+    uint32_t end;                      /* one past its last descendant */
+    uint32_t first_param, end_param;   /* parameters of the whole subtree */
+};
+
+/*
+ * The finest cut of compute between which unit borders may run. A block is an attention piece (with
+ * its input norm and residual) and an MLP piece (the same); a plan joins the two where they lie in
+ * one unit.
+ */
+/* X(ENUM, name) */
+#define BODY_KINDS(X)           \
+    X(EMBEDDING, "embedding")   \
+    X(ATTENTION, "attention")   \
+    X(MLP, "mlp")               \
+    X(BLOCK, "block")           \
+    X(NORM, "norm")             \
+    X(HEAD, "head")             \
+    X(LOSS, "loss")
+
+enum body_kind {
+#define X(id, name) BODY_##id,
+    BODY_KINDS(X)
+#undef X
+        BODY_KIND_N
+};
+const char *body_kind_name(enum body_kind kind);
+
+struct piece {
+    uint8_t kind;             /* enum body_kind; never BLOCK or LOSS */
+    uint16_t layer;           /* of ATTENTION and MLP */
+    uint32_t param, n_param;  /* in model.piece_params: the order of the body's grad slots */
+};
+
+struct dims {
+    uint64_t layers, hidden, intermediate, heads, kv_heads, head_dim, vocab;
+    uint64_t default_seq; /* tokens per sequence where nobody says otherwise */
+};
+
+struct arch;
+
+struct model {
+    const char *name;
+    const struct arch *arch;
+    struct dims dims;
+    struct module *modules;
+    struct param *params;
+    struct piece *pieces;
+    uint32_t *piece_params; /* parameter ids */
+    uint32_t n_module, n_param, n_piece;
+    uint64_t n_element; /* all parameters, padding never counted */
+};
+
+/*
+ * what: a built-in name, a config.json or a folder that holds one. layers > 0 cuts the model to that
+ * many blocks. Errors: STATUS_USAGE for a name that is neither (with the nearest), STATUS_INPUT for
+ * a file that makes no sense.
+ */
+enum status model_open(const char *what, uint64_t layers, struct arena *arena, struct model *out,
+                       struct err *err);
+
+/* Index of the module with this path, or -1. */
+int model_module(const struct model *model, const char *path);
+
+struct builtin_model {
+    const char *name, *arch;
+    struct dims dims;
+};
+extern const struct builtin_model builtin_models[];
+extern const uint32_t n_builtin_models;
+
+/* FLOPs of one token's forward and backward without recompute: 6 N + causal attention (DESIGN 8). */
+double model_flops_per_token(const struct model *model, uint64_t seq);
+
+#endif

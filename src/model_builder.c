@@ -1,0 +1,104 @@
+/*
+ * Appending modules, parameters and pieces to a model. Invariant: the ranges of every module that
+ * was left are final; those of open ones are closed by model_builder_leave() and _finish().
+ */
+#include "src/model_builder.h"
+
+#include <assert.h>
+#include <inttypes.h>
+
+#define MAX_ELEMENTS (UINT64_C(1) << 62)
+
+static uint32_t add_module(struct model_builder *b, const char *path)
+{
+    struct model *model = b->model;
+    uint32_t id = model->n_module++;
+    model->modules = arena_grow(b->arena, model->modules, &b->cap_module, model->n_module,
+                                sizeof(*model->modules));
+    model->modules[id] =
+        (struct module){.path = path, .parent = b->open, .first_param = model->n_param};
+    b->open = id;
+    return id;
+}
+
+static void close_module(struct model_builder *b)
+{
+    struct module *module = &b->model->modules[b->open];
+    module->end = b->model->n_module;
+    module->end_param = b->model->n_param;
+}
+
+void model_builder_init(struct model_builder *b, struct arena *arena, struct model *model)
+{
+    *b = (struct model_builder){.model = model, .arena = arena};
+    model->modules = NULL;
+    model->params = NULL;
+    model->pieces = NULL;
+    model->piece_params = NULL;
+    model->n_module = model->n_param = model->n_piece = 0;
+    model->n_element = 0;
+    add_module(b, "");
+}
+
+uint32_t model_builder_enter(struct model_builder *b, const char *name)
+{
+    const char *parent = b->model->modules[b->open].path;
+    return add_module(b, arena_printf(b->arena, "%s%s%s", parent, *parent ? "." : "", name));
+}
+
+void model_builder_leave(struct model_builder *b)
+{
+    assert(b->open != 0);
+    close_module(b);
+    b->open = b->model->modules[b->open].parent;
+}
+
+void model_builder_finish(struct model_builder *b)
+{
+    assert(b->open == 0);
+    close_module(b);
+}
+
+enum status model_builder_param(struct model_builder *b, const char *name, uint64_t rows,
+                                uint64_t columns, uint32_t *id, struct err *err)
+{
+    struct model *model = b->model;
+    struct param param = {.module = b->open, .n_dim = columns ? 2 : 1, .storage = DTYPE_FP32,
+                          .trainable = true, .shape = {rows, columns}};
+    const char *path = model->modules[b->open].path;
+    param.name = arena_printf(b->arena, "%s%s%s", path, *path ? "." : "", name);
+    if (__builtin_mul_overflow(rows, columns ? columns : 1, &param.numel) ||
+        param.numel > MAX_ELEMENTS)
+        return err_set(err, STATUS_INPUT,
+                       "'%s' of %" PRIu64 " x %" PRIu64 " has more than 2^62 elements", param.name,
+                       rows, columns);
+    if (param.numel > MAX_ELEMENTS - model->n_element)
+        return err_set(err, STATUS_INPUT, "the model passes 2^62 elements at '%s'", param.name);
+    if (id)
+        *id = model->n_param;
+    model->n_element += param.numel;
+    model->params = arena_grow(b->arena, model->params, &b->cap_param, model->n_param + 1,
+                               sizeof(*model->params));
+    model->params[model->n_param++] = param;
+    return STATUS_OK;
+}
+
+void model_builder_piece(struct model_builder *b, enum body_kind kind, uint32_t layer)
+{
+    struct model *model = b->model;
+    assert(kind != BODY_BLOCK && kind != BODY_LOSS && layer <= UINT16_MAX);
+    model->pieces = arena_grow(b->arena, model->pieces, &b->cap_piece, model->n_piece + 1,
+                               sizeof(*model->pieces));
+    model->pieces[model->n_piece++] = (struct piece){
+        .kind = (uint8_t)kind, .layer = (uint16_t)layer, .param = b->n_piece_param};
+}
+
+void model_builder_piece_param(struct model_builder *b, uint32_t param)
+{
+    struct model *model = b->model;
+    assert(model->n_piece > 0 && param < model->n_param);
+    model->piece_params = arena_grow(b->arena, model->piece_params, &b->cap_piece_param,
+                                     b->n_piece_param + 1, sizeof(*model->piece_params));
+    model->piece_params[b->n_piece_param++] = param;
+    model->pieces[model->n_piece - 1].n_param++;
+}

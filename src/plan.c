@@ -1,0 +1,97 @@
+/*
+ * Resolving a plan: counts and defaults here, names in plan_units.c, ownership in plan_cut.c.
+ *
+ * Invariant: what a resolved plan holds can be laid out, scheduled and run on its model; anything
+ * else was refused with the option to change.
+ */
+#include "src/plan.h"
+
+#include <assert.h>
+#include <inttypes.h>
+
+#include "src/plan_cut.h"
+#include "src/plan_units.h"
+
+/* Of a node that nobody described. */
+enum { GPUS_PER_NODE = 8 };
+
+struct plan_options plan_options_default(void)
+{
+    return (struct plan_options){
+        .gpus = 8, .batch = 1, .accum = 1, .units = "torchtitan",
+        /* 32 MiB is what sm_90 gets (spec MEMORY section 4) */
+        .workspace_bytes = UINT64_C(32) << 20};
+}
+
+static enum status check_counts(const struct plan_options *o, struct err *err)
+{
+    const struct {
+        const char *name;
+        uint64_t count, max;
+    } counts[] = {
+        {"gpus", o->gpus, PLAN_MAX_RANKS},
+        {"batch", o->batch, UINT64_MAX},
+        {"accum", o->accum, PLAN_MAX_ACCUM},
+        {"seq", o->seq, UINT64_MAX},
+        {"nodes", o->nodes, PLAN_MAX_RANKS},
+    };
+    for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
+        if (counts[i].count == 0)
+            return err_set(err, STATUS_USAGE, "%s is 0, at least 1 is needed", counts[i].name);
+        if (counts[i].count > counts[i].max)
+            return err_set(err, STATUS_USAGE, "%s is %" PRIu64 ", at most %" PRIu64 " are possible",
+                           counts[i].name, counts[i].count, counts[i].max);
+    }
+    uint64_t tokens;
+    if (__builtin_mul_overflow(o->batch, o->seq, &tokens))
+        return err_set(err, STATUS_USAGE,
+                       "batch %" PRIu64 " times seq %" PRIu64 " passes 64 bits", o->batch, o->seq);
+    if (o->gpus % o->nodes != 0)
+        return err_set(err, STATUS_USAGE,
+                       "%" PRIu64 " gpus are no multiple of %" PRIu64 " nodes; all nodes have "
+                       "equally many", o->gpus, o->nodes);
+    return STATUS_OK;
+}
+
+static void fill_defaults(struct plan_options *o, const struct model *model, struct arena *arena)
+{
+    if (o->nodes == 0)
+        o->nodes = o->gpus <= GPUS_PER_NODE ? 1 : (o->gpus - 1) / GPUS_PER_NODE + 1;
+    if (o->seq == 0)
+        o->seq = model->dims.default_seq;
+    o->units = arena_strdup(arena, o->units);
+}
+
+enum status plan_resolve(const struct model *model, const struct plan_options *options,
+                         struct arena *arena, struct plan *out, struct err *err)
+{
+    struct plan plan = {.model = model, .options = *options, .param_dtype = DTYPE_BF16,
+                        .reduce_dtype = DTYPE_FP32};
+    assert(options->reshard < RESHARD_N && options->ac < AC_N);
+    fill_defaults(&plan.options, model, arena);
+    enum status status = check_counts(&plan.options, err);
+    if (status)
+        return status;
+    plan.world = plan.options.gpus;
+    plan.gpus_per_node = plan.options.gpus / plan.options.nodes;
+
+    struct unit_drafts drafts;
+    status = plan_units_draft(model, plan.options.units, arena, &drafts, err);
+    if (!status)
+        status = plan_cut(&plan, &drafts, arena, err);
+    if (!status && plan.options.accum * plan.n_segment > PLAN_MAX_UNROLLED)
+        status = err_set(err, STATUS_USAGE,
+                         "accum %" PRIu64 " times %" PRIu32 " segments is more than %d, which is "
+                         "the longest step that is built; lower accum",
+                         plan.options.accum, plan.n_segment, PLAN_MAX_UNROLLED);
+    if (!status)
+        *out = plan;
+    return status;
+}
+
+struct body_options plan_body_options(const struct plan *plan)
+{
+    const struct plan_options *o = &plan->options;
+    return (struct body_options){
+        .batch = o->batch, .seq = o->seq, .ops = o->ops, .norm = o->norm, .ac = o->ac};
+}

@@ -1,0 +1,17 @@
+/*
+ * The named ways to cut a model into units (spec FSDP2 section 0.3).
+ */
+#ifndef SRC_PLAN_SCHEMES_H
+#define SRC_PLAN_SCHEMES_H
+
+#include "src/plan_units.h"
+
+/* Makes the scheme's drafts; *found is false, and nothing is done, where text names no scheme. */
+enum status plan_scheme_draft(const struct model *model, const char *text, struct arena *arena,
+                              struct unit_drafts *drafts, bool *found, struct err *err);
+
+/* For hints and help; "block*K" stands for all K. */
+extern const char *const plan_scheme_names[];
+extern const uint32_t n_plan_schemes;
+
+#endif

@@ -1,0 +1,238 @@
+/*
+ * The program: what the host thread issues in one step, as flat arrays.
+ *
+ * One program serves all ranks. It holds no times, no addresses and no rank, and is not changed once
+ * built. Two levels:
+ *
+ *   unit level   one LAUNCH per unit and phase, one ALLOC / FREE per group (the unsharded parameters
+ *                of a unit, its gradients, …). A forward or backward task names a body.
+ *   expanded     each body replaced by its operators and slots, each group by its members
+ *                (src/expand.h walks it; nothing of it is stored but ids).
+ *
+ * Walk of one parameter p, member i of unit u: shard (role SHARD, born in init, member i) → read by
+ * copy_in(u), which writes the rank's slice of role GATHERED → all_gather(u) fills the rest →
+ * copy_out(u) writes role FULL, member i → forward and backward bodies of u's segments read FULL →
+ * backward gives birth to role GRADS, member i, on the body's tape → pack(u) reads GRADS and writes
+ * REDUCE_IN → reduce_scatter(u) writes GRAD_SHARD → the optimizer reads it and writes SHARD.
+ *
+ * Buffers are single-assignment: each ALLOC has a buffer of its own, in each section; only buffers
+ * of scope RUN are seen by more than one section. An ALLOC or FREE with INSTR_BY_BODY states at unit
+ * level that the neighbouring body's tape does this at its exact place: it counts for order, its
+ * bytes are in the body's net and rise, and an expanded walk passes over it.
+ *
+ * At world size 1 nothing is gathered or reduced: copy_out reads SHARD, post_reduce copies REDUCE_IN to
+ * GRAD_SHARD, and roles GATHERED and CAST_TEMP do not occur.
+ *
+ * Source of streams, events and lifetimes: spec FSDP2 sections 1 and 7, pseudo-code (a).
+ */
+#ifndef SRC_PROGRAM_H
+#define SRC_PROGRAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/layout.h"
+#include "src/text.h"
+
+/* X(ENUM, name) */
+#define STREAMS(X)    \
+    X(C, "C")         \
+    X(AGI, "AGI")     \
+    X(AG, "AG")       \
+    X(RS, "RS")       \
+    X(AR, "AR")
+
+enum stream {
+#define X(id, name) STREAM_##id,
+    STREAMS(X)
+#undef X
+        STREAM_N
+};
+const char *stream_name(enum stream stream);
+
+/* Communicators are queues: a collective starts when it heads its stream and its communicator. */
+enum comm { COMM_SHARD, COMM_N, COMM_NONE = 0xff };
+
+/* X(ENUM, name) */
+#define INSTRS(X)              \
+    X(ALLOC, "alloc")          \
+    X(FREE, "free")            \
+    X(LAUNCH, "launch")        \
+    X(RECORD, "record")        \
+    X(WAIT, "wait")            \
+    X(HOST_WAIT, "host_wait")  \
+    X(MARK, "mark")
+
+enum instr_op {
+#define X(id, name) INSTR_##id,
+    INSTRS(X)
+#undef X
+        INSTR_N
+};
+
+enum instr_flags { INSTR_BY_BODY = 1, INSTR_MARK_END = 2 };
+
+struct instr {
+    uint8_t op, stream; /* stream: of LAUNCH, RECORD, WAIT; of ALLOC and FREE the pool */
+    uint16_t flags;
+    uint32_t id; /* buffer, task, event or, for MARK, enum phase */
+};
+
+/* Phases of a step: what MARK opens and closes. X(ENUM, name) */
+#define PHASES(X)             \
+    X(INIT, "init")           \
+    X(FORWARD, "forward")     \
+    X(LOSS, "loss")           \
+    X(BACKWARD, "backward")   \
+    X(OPTIMIZER, "optimizer")
+
+enum phase {
+#define X(id, name) PHASE_##id,
+    PHASES(X)
+#undef X
+        PHASE_N
+};
+const char *phase_name(enum phase phase);
+
+/* X(ENUM, name) */
+#define TASK_KINDS(X)                    \
+    X(INIT_SHARDS, "init_shards")        \
+    X(COPY_INPUT, "copy_input")          \
+    X(COPY_IN, "copy_in")                \
+    X(ALL_GATHER, "all_gather")          \
+    X(COPY_OUT, "copy_out")              \
+    X(FORWARD, "forward")                \
+    X(BACKWARD, "backward")              \
+    X(PACK, "pack")                      \
+    X(REDUCE_SCATTER, "reduce_scatter")  \
+    X(POST_REDUCE, "post_reduce")        \
+    X(OPTIMIZER, "optimizer")
+
+enum task_kind {
+#define X(id, name) TASK_##id,
+    TASK_KINDS(X)
+#undef X
+        TASK_KIND_N
+};
+const char *task_kind_name(enum task_kind kind);
+bool task_kind_is_collective(enum task_kind kind);
+
+enum reduction { REDUCE_NONE, REDUCE_SUM, REDUCE_AVG };
+
+enum access_mode { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_UPDATE = 3 };
+struct access {
+    uint32_t buffer : 30, mode : 2;
+};
+
+struct task {
+    uint8_t kind, stream, comm /* COMM_NONE */, dtype /* what moves: of the wire, else of the result */;
+    uint8_t reduction;
+    uint16_t kernels; /* launches that the host makes for it */
+    uint16_t unit; /* NO_UNIT: loss, optimizer, inputs */
+    uint16_t microbatch;
+    uint32_t body;    /* FORWARD, BACKWARD: in body_table.bodies; else NO_BODY */
+    uint32_t frame;   /* the same: in program.frames; else NO_FRAME */
+    uint32_t access, n_access;
+    uint64_t elements; /* collectives: the full message, padding included; else what is written */
+};
+
+#define NO_BODY UINT32_MAX
+#define NO_FRAME UINT32_MAX
+
+/* What a buffer is for; the class follows from it. X(ENUM, name, CLASS) */
+#define BUFFER_ROLES(X)                                \
+    X(SHARD, "shard", SHARDED_PARAM)                   \
+    X(STATE, "state", OPTIMIZER)                       \
+    X(WORKSPACE, "workspace", WORKSPACE)               \
+    X(INPUT, "input", ACTIVATION)                      \
+    X(CAST_TEMP, "cast_temp", TEMPORARY)               \
+    X(GATHERED, "gathered", ALL_GATHER_BUFFER)         \
+    X(FULL, "full", UNSHARDED_PARAM)                   \
+    X(HIDDEN, "hidden", ACTIVATION)                    \
+    X(D_HIDDEN, "d_hidden", TEMPORARY)                 \
+    X(LOGITS, "logits", LOGITS)                        \
+    X(D_LOGITS, "d_logits", LOGITS)                    \
+    X(GRADS, "grads", UNSHARDED_GRAD)                  \
+    X(REDUCE_IN, "reduce_in", REDUCE_BUFFER)           \
+    X(REDUCE_OUT, "reduce_out", REDUCE_BUFFER)         \
+    X(GRAD_SHARD, "grad_shard", SHARDED_GRAD)
+
+enum buffer_role {
+#define X(id, name, memory_class) ROLE_##id,
+    BUFFER_ROLES(X)
+#undef X
+        ROLE_N
+};
+const char *buffer_role_name(enum buffer_role role);
+enum memory_class buffer_role_class(enum buffer_role role);
+
+/* RUN: to the end of the run. STEP: dead before the step ends. */
+enum buffer_scope { SCOPE_RUN, SCOPE_STEP };
+
+struct buffer {
+    uint64_t bytes;             /* sum of its members */
+    uint32_t member, n_member;  /* in program.member_bytes, equal groups share a run of it;
+                                   NO_MEMBER: one member of all the bytes */
+    uint32_t expanded;          /* id of its first member at the expanded level */
+    uint16_t unit;              /* NO_UNIT where it belongs to none */
+    uint16_t segment;           /* of boundary tensors: whose they are; else NO_SEGMENT */
+    uint16_t microbatch;
+    uint8_t role, pool /* enum stream: source is always torch's own allocations */, scope;
+};
+#define NO_BUFFER UINT32_MAX
+#define NO_MEMBER UINT32_MAX
+#define NO_SEGMENT UINT16_MAX
+
+/* One module run forward and backward once: which buffers its pair's boundary slots are. */
+struct frame {
+    uint32_t pair;                   /* in body_table.pairs */
+    uint32_t segment;                /* in plan.segments; NO_SEGMENT for the loss */
+    uint32_t expanded;               /* id of the pair's slot 0 at the expanded level */
+    uint32_t in, out, d_out, d_in;   /* buffers, or NO_BUFFER */
+    uint32_t grads;                  /* the unit's gradients, or NO_BUFFER */
+};
+
+/* X(ENUM, name) */
+#define SECTIONS(X)      \
+    X(INIT, "init")      \
+    X(FIRST, "first")    \
+    X(STEADY, "steady")
+
+enum section_id {
+#define X(id, name) SECTION_##id,
+    SECTIONS(X)
+#undef X
+        SECTION_N
+};
+const char *section_name(enum section_id section);
+
+struct section {
+    uint32_t begin, end; /* in program.instrs */
+};
+
+struct program {
+    const struct plan *plan;
+    const struct layout *layout;
+    const struct body_table *bodies;
+    struct section sections[SECTION_N];
+    struct instr *instrs;
+    struct task *tasks;
+    struct access *accesses;
+    struct buffer *buffers;
+    struct frame *frames;
+    uint64_t *member_bytes;
+    uint32_t n_instr, n_task, n_access, n_buffer, n_frame, n_member, n_event;
+    uint32_t n_expanded; /* ids of the expanded level: members of all buffers, slots of all frames */
+};
+
+/* Over all arrays and the bodies they name, little-endian, without names and labels. */
+uint64_t program_hash(const struct program *program);
+
+/* Bytes of the i-th member of a group. */
+static inline uint64_t buffer_member_bytes(const struct program *program,
+                                           const struct buffer *buffer, uint32_t i)
+{
+    return buffer->member == NO_MEMBER ? buffer->bytes : program->member_bytes[buffer->member + i];
+}
+
+#endif

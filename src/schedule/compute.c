@@ -1,0 +1,233 @@
+/*
+ * What computes on stream C: bodies with their boundary tensors, the loss, the optimizer, and the
+ * shards' birth. Lifetimes at a body's border are stated here and happen on its tape (body.h).
+ */
+#include "src/schedule/pieces.h"
+
+/* Fused AdamW takes five lists, which is 30 tensors a launch in multi_tensor_apply. */
+enum { ADAMW_TENSORS = 30 };
+
+/* A buffer that lives to the end of the run. */
+static void make_lasting(struct schedule *sched, uint32_t buffer)
+{
+    sched->build.program->buffers[buffer].scope = SCOPE_RUN;
+    build_alloc(&sched->build, buffer, 0);
+}
+
+void schedule_init_shards(struct schedule *sched)
+{
+    build_mark(&sched->build, PHASE_INIT, false);
+    for (uint32_t u = 0; u < sched->plan->n_unit; u++) {
+        const struct unit_layout *unit = layout_of(sched, u);
+        const uint64_t bytes = unit->shard_elements * dtype_bytes(unit->storage_dtype);
+        sched->units[u].shard = build_group(&sched->build, ROLE_SHARD, STREAM_C, (uint16_t)u,
+                                            members_of(sched, u)->shard, unit->n_param, bytes);
+        make_lasting(sched, sched->units[u].shard);
+        struct task *task = build_launch(&sched->build, TASK_INIT_SHARDS, STREAM_C, (uint16_t)u);
+        task->dtype = unit->storage_dtype;
+        task->elements = unit->shard_elements;
+        task->kernels = (uint16_t)unit->n_param;
+        build_access(&sched->build, sched->units[u].shard, ACCESS_WRITE);
+    }
+    build_mark(&sched->build, PHASE_INIT, true);
+}
+
+/* Token ids and labels of a microbatch, int64 each. */
+void schedule_input(struct schedule *sched)
+{
+    const uint64_t tokens = sched->plan->options.batch * sched->plan->options.seq;
+
+    sched->input = build_buffer(&sched->build, ROLE_INPUT, STREAM_C, NO_UNIT, 2 * 8 * tokens);
+    build_alloc(&sched->build, sched->input, 0);
+    struct task *task = build_launch(&sched->build, TASK_COPY_INPUT, STREAM_C, NO_UNIT);
+    task->kernels = 2;
+    build_access(&sched->build, sched->input, ACCESS_WRITE);
+}
+
+static const struct body_pair *pair_of(const struct schedule *sched, enum body_kind kind)
+{
+    return &sched->bodies->pairs[sched->bodies->pair_of[kind]];
+}
+
+/* A tensor at the border of a body, born on its tape. */
+static uint32_t boundary(struct schedule *sched, enum buffer_role role, uint32_t segment,
+                         const struct body_pair *pair, uint32_t slot)
+{
+    const uint32_t buffer = build_buffer(&sched->build, role, STREAM_C, NO_UNIT,
+                                         sched->bodies->slots[pair->slot + slot].bytes);
+    sched->build.program->buffers[buffer].segment = (uint16_t)segment;
+    build_alloc(&sched->build, buffer, INSTR_BY_BODY);
+    return buffer;
+}
+
+/*
+ * The matrix library's workspace of one host thread, born before the first body that needs it.
+ * PyTorch makes it at that body's first product, one or two tensors later: same bytes, same peak.
+ */
+static void need_workspace(struct schedule *sched, enum task_kind kind, const struct body *body)
+{
+    uint32_t *workspace = &sched->workspace[kind == TASK_BACKWARD];
+
+    if (!body->uses_gemm || *workspace != NO_BUFFER)
+        return;
+    *workspace = build_buffer(&sched->build, ROLE_WORKSPACE, STREAM_C, NO_UNIT,
+                              sched->plan->options.workspace_bytes);
+    make_lasting(sched, *workspace);
+}
+
+static void launch_body(struct schedule *sched, enum task_kind kind, uint16_t unit, uint32_t frame,
+                        uint32_t body)
+{
+    const struct body *b = &sched->bodies->bodies[body];
+    struct task *task = build_launch(&sched->build, kind, STREAM_C, unit);
+
+    task->body = body;
+    task->frame = frame;
+    task->kernels = (uint16_t)b->kernels;
+    task->dtype = sched->plan->param_dtype;
+    if (b->uses_gemm)
+        build_access(&sched->build, sched->workspace[kind == TASK_BACKWARD], ACCESS_WRITE);
+}
+
+void schedule_forward_body(struct schedule *sched, uint32_t s)
+{
+    const struct segment *segment = &sched->plan->segments[s];
+    const struct body_pair *pair = pair_of(sched, segment->kind);
+    const uint32_t id = build_frame(&sched->build, sched->bodies->pair_of[segment->kind], s);
+    const uint32_t in =
+        s == 0 ? sched->input : sched->build.program->frames[sched->frames[s - 1]].out;
+
+    sched->frames[s] = id;
+    need_workspace(sched, TASK_FORWARD, &sched->bodies->bodies[pair->forward]);
+    const uint32_t out =
+        boundary(sched, segment->kind == BODY_HEAD ? ROLE_LOGITS : ROLE_HIDDEN, s, pair, SLOT_OUT);
+    sched->build.program->frames[id].in = in;
+    sched->build.program->frames[id].out = out;
+    launch_body(sched, TASK_FORWARD, segment->unit, id, pair->forward);
+    build_access(&sched->build, sched->units[segment->unit].full, ACCESS_READ);
+    build_access(&sched->build, in, ACCESS_READ);
+    build_access(&sched->build, out, ACCESS_WRITE);
+    if (pair->in_dies_in_forward)
+        build_free(&sched->build, in, INSTR_BY_BODY);
+}
+
+/* Forward and backward of the loss, outside every unit; returns the gradient of the logits. */
+uint32_t schedule_loss(struct schedule *sched)
+{
+    const struct body_pair *pair = pair_of(sched, BODY_LOSS);
+    const uint32_t id = build_frame(&sched->build, sched->bodies->pair_of[BODY_LOSS], NO_SEGMENT);
+    const uint32_t logits =
+        sched->build.program->frames[sched->frames[sched->plan->n_segment - 1]].out;
+
+    build_mark(&sched->build, PHASE_LOSS, false);
+    sched->build.program->frames[id].in = logits;
+    launch_body(sched, TASK_FORWARD, NO_UNIT, id, pair->forward);
+    build_access(&sched->build, logits, ACCESS_READ);
+    build_access(&sched->build, sched->input, ACCESS_READ);
+    if (pair->in_dies_in_forward)
+        build_free(&sched->build, logits, INSTR_BY_BODY);
+    const uint32_t d_logits = boundary(sched, ROLE_D_LOGITS, NO_SEGMENT, pair, SLOT_D_IN);
+    sched->build.program->frames[id].d_in = d_logits;
+    launch_body(sched, TASK_BACKWARD, NO_UNIT, id, pair->backward);
+    build_access(&sched->build, sched->input, ACCESS_READ);
+    if (pair->in_dies_in_backward) {
+        build_access(&sched->build, logits, ACCESS_READ);
+        build_free(&sched->build, logits, INSTR_BY_BODY);
+    }
+    build_access(&sched->build, d_logits, ACCESS_WRITE);
+    build_mark(&sched->build, PHASE_LOSS, true);
+    return d_logits;
+}
+
+/* The gradients of a unit are one group, born member by member on the tapes of its bodies. */
+static void need_grads(struct schedule *sched, uint32_t u)
+{
+    const struct unit_layout *unit = layout_of(sched, u);
+
+    if (sched->units[u].grads != NO_BUFFER)
+        return;
+    sched->units[u].grads =
+        build_group(&sched->build, ROLE_GRADS, STREAM_C, (uint16_t)u, members_of(sched, u)->grads,
+                    unit->n_param, unit->elements * dtype_bytes(sched->plan->param_dtype));
+    build_alloc(&sched->build, sched->units[u].grads, INSTR_BY_BODY);
+}
+
+/* Accesses of a backward body, in the order of its frame. */
+static void backward_accesses(struct schedule *sched, const struct frame *frame,
+                              const struct body_pair *pair, uint32_t u)
+{
+    if (pair->kind != BODY_EMBEDDING)
+        build_access(&sched->build, sched->units[u].full, ACCESS_READ);
+    if (pair->in_dies_in_backward || pair->kind == BODY_EMBEDDING)
+        build_access(&sched->build, frame->in, ACCESS_READ);
+    build_access(&sched->build, frame->d_out, pair->d_in_place ? ACCESS_UPDATE : ACCESS_READ);
+    if (pair->has_d_in && !pair->d_in_place)
+        build_access(&sched->build, frame->d_in, ACCESS_WRITE);
+    build_access(&sched->build, frame->grads, ACCESS_WRITE);
+}
+
+/* Returns the gradient of the segment's input, or NO_BUFFER. */
+uint32_t schedule_backward_body(struct schedule *sched, uint32_t s, uint32_t d_out)
+{
+    const struct segment *segment = &sched->plan->segments[s];
+    const struct body_pair *pair = pair_of(sched, segment->kind);
+    uint32_t d_in = pair->d_in_place ? d_out : NO_BUFFER;
+
+    need_workspace(sched, TASK_BACKWARD, &sched->bodies->bodies[pair->backward]);
+    need_grads(sched, segment->unit);
+    if (pair->has_d_in && !pair->d_in_place)
+        d_in = boundary(sched, ROLE_D_HIDDEN, s, pair, SLOT_D_IN);
+    struct frame *frame = &sched->build.program->frames[sched->frames[s]];
+    frame->d_out = d_out;
+    frame->d_in = d_in;
+    frame->grads = sched->units[segment->unit].grads;
+    launch_body(sched, TASK_BACKWARD, segment->unit, sched->frames[s], pair->backward);
+    backward_accesses(sched, frame, pair, segment->unit);
+    if (pair->in_dies_in_backward)
+        build_free(&sched->build, frame->in, INSTR_BY_BODY);
+    if (!pair->d_in_place)
+        build_free(&sched->build, d_out, INSTR_BY_BODY);
+    return d_in;
+}
+
+/* Adam's moments and counters, born in the first optimizer task. */
+static void need_states(struct schedule *sched)
+{
+    for (uint32_t u = 0; u < sched->plan->n_unit; u++) {
+        const struct shape_members *shape = members_of(sched, u);
+        sched->units[u].states =
+            build_group(&sched->build, ROLE_STATE, STREAM_C, (uint16_t)u, shape->states,
+                        ADAMW_STATES * layout_of(sched, u)->n_param, shape->states_bytes);
+        make_lasting(sched, sched->units[u].states);
+    }
+}
+
+/* One task for all units, then zero_grad, the last act of the step. */
+void schedule_optimizer(struct schedule *sched)
+{
+    uint32_t n_param = 0;
+    uint64_t elements = 0;
+
+    build_mark(&sched->build, PHASE_OPTIMIZER, false);
+    if (sched->first_step)
+        need_states(sched);
+    for (uint32_t u = 0; u < sched->plan->n_unit; u++) {
+        n_param += layout_of(sched, u)->n_param;
+        elements += layout_of(sched, u)->shard_elements;
+    }
+    struct task *task = build_launch(&sched->build, TASK_OPTIMIZER, STREAM_C, NO_UNIT);
+    task->dtype = DTYPE_FP32;
+    task->elements = elements;
+    task->kernels = (uint16_t)ceil_div(n_param, ADAMW_TENSORS);
+    for (uint32_t u = 0; u < sched->plan->n_unit; u++) {
+        build_access(&sched->build, sched->units[u].grad_shard, ACCESS_READ);
+        build_access(&sched->build, sched->units[u].shard, ACCESS_UPDATE);
+        build_access(&sched->build, sched->units[u].states,
+                     sched->first_step ? ACCESS_WRITE : ACCESS_UPDATE);
+    }
+    for (uint32_t u = 0; u < sched->plan->n_unit; u++) {
+        build_free(&sched->build, sched->units[u].grad_shard, 0);
+        sched->units[u].grad_shard = NO_BUFFER;
+    }
+    build_mark(&sched->build, PHASE_OPTIMIZER, true);
+}

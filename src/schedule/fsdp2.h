@@ -1,0 +1,15 @@
+/*
+ * FSDP2 (fully_shard) on a one-dimensional mesh: plan and layout become a program.
+ *
+ * Behavior torch-2.11. Follows pseudo-code (a) of spec FSDP2; anything that could be decided
+ * elsewhere (bytes, bodies, addresses, times) is.
+ */
+#ifndef SRC_SCHEDULE_FSDP2_H
+#define SRC_SCHEDULE_FSDP2_H
+
+#include "src/program.h"
+
+void schedule_fsdp2(const struct plan *plan, const struct layout *layout,
+                    const struct body_table *bodies, struct arena *arena, struct program *out);
+
+#endif

@@ -1,0 +1,129 @@
+/*
+ * Inside the verifier: what src/verify.c (order and memory), src/verify_body.c (bodies and their
+ * frames) and src/verify_fault.c (who is to blame) share. Nobody else includes this.
+ *
+ * Tasks are counted per stream, from 1. A clock says per stream how many tasks lie before a point, so
+ * that "a happens before b" is one compare: b's clock at a's stream against a's count. This is exact,
+ * not an estimate: a stream is a chain, so what lies before a point is a prefix of each stream and its
+ * length says all; every rule of order joins prefixes. For the same reason many tasks are followed
+ * exactly where the last of them on each stream is. So one clock stands for the uses of everything
+ * freed in a pool, and one for all that a write of a buffer must follow: it starts as its pool's at the
+ * ALLOC, for the memory's earlier uses, and takes up each use. What the first write has followed, every
+ * later use follows through it, so that nothing need be taken out again.
+ */
+#ifndef SRC_VERIFY_INNER_H
+#define SRC_VERIFY_INNER_H
+
+#include "src/verify.h"
+
+#include "src/body.h"
+
+enum { LANES = 8 }; /* of a clock: the next power of two, for vector units; the rest stays zero */
+_Static_assert((int)STREAM_N <= (int)LANES, "a clock has a lane for each stream");
+
+struct clock {
+    int32_t at[LANES]; /* signed: that is what every vector unit can compare */
+};
+
+enum { ALIVE = 1, BY_BODY = 2 };
+
+/* A buffer since its last ALLOC. */
+struct life {
+    struct clock uses; /* of it, and of what was freed in its pool before */
+    int32_t written;   /* count of its last write, on stream writer; 0: none, or freed */
+    uint32_t born;     /* members that tapes have allocated */
+    uint16_t writer, flags; /* not bytes: a store of one could be to anything */
+};
+
+struct frame_life {
+    int32_t forward; /* its count, on stream */
+    uint8_t stream, walk /* 0: never forward */, open /* no backward yet */;
+};
+
+/* What a body does to its boundary: a bit for each slot, all gradients as one. */
+enum { SLOT_BITS = SLOT_GRAD + 1 };
+struct acts {
+    uint32_t n_grad; /* gradients allocated */
+    uint8_t allocs, frees;
+};
+
+/*
+ * What a fault still has to be given: its first task, as the walk knows it, and the buffer that this
+ * task used and the host freed, before the ALLOC of what was written. Streams are STREAM_N where there
+ * is nothing to find.
+ */
+struct blame {
+    int32_t count;
+    uint32_t stream, pool;
+    uint32_t written; /* NO_BUFFER: a body's slots */
+};
+
+enum { WALKS = 4 };
+extern const uint8_t verify_walks[WALKS + 1]; /* sections; walk 0 is none */
+
+struct verify {
+    const struct program *program;
+    struct clock streams[STREAM_N], comms[COMM_N];
+    struct clock pools[STREAM_N]; /* uses of all that was freed so far */
+    struct clock *events;
+    bool *recorded; /* by event */
+    struct life *lives; /* by buffer */
+    struct frame_life *frames;
+    struct acts *acts; /* by body */
+    uint32_t n_alive;  /* buffers */
+    uint32_t n_open;   /* frames */
+    /* ALLOCs by body that wait for their LAUNCH; FREEs by body that the last LAUNCH asks for. */
+    uint32_t allocs[SLOT_BITS], frees[SLOT_BITS];
+    uint32_t n_alloc, n_free;
+    bool beside;        /* any of these */
+    uint8_t body_stream;
+    uint32_t body_task; /* the last LAUNCH of a body, on body_stream */
+    uint32_t walk;      /* 1 to WALKS */
+    uint32_t instr;     /* where the fault is */
+    struct fault fault;
+    struct blame blame;
+    const char *why; /* of kinds that have several reasons */
+};
+
+/* Counts stay far below 2^31 (PLAN_MAX_UNROLLED) and are never negative. */
+static inline bool clock_follows(const struct clock *clock, const struct clock *all)
+{
+    int32_t late = 0;
+    for (int i = 0; i < LANES; i++)
+        late |= clock->at[i] - all->at[i];
+    return late >= 0;
+}
+
+static inline void clock_join(struct clock *clock, const struct clock *other)
+{
+    for (int i = 0; i < LANES; i++)
+        clock->at[i] = clock->at[i] < other->at[i] ? other->at[i] : clock->at[i];
+}
+
+/* These note a fault and return false, which ends the walk. */
+bool fault_of(struct verify *v, enum fault_kind kind, uint32_t second, uint32_t buffer,
+              const char *why);
+/* First is the count-th task of a stream. */
+bool fault_after(struct verify *v, enum fault_kind kind, uint32_t stream, int32_t count,
+                 uint32_t second, uint32_t buffer, const char *why);
+/* First is one of the tasks that all stands for, and clock lacks it. */
+bool fault_order(struct verify *v, enum fault_kind kind, const struct clock *clock,
+                 const struct clock *all, uint32_t second, uint32_t buffer);
+/* The same, of uses of what was freed in a pool; second writes a buffer, or NO_BUFFER: in a body. */
+bool fault_reuse(struct verify *v, const struct clock *clock, const struct clock *freed,
+                 uint32_t second, uint32_t pool, uint32_t written);
+bool fault_event(struct verify *v, const struct instr *wait);
+/* Find what is still to be found, and say it. */
+enum status fault_report(struct verify *v, struct err *err);
+
+/* The boundary acts of every body, into v->acts, which is zeroed. */
+void body_acts(struct verify *v);
+/* LAUNCH of a body, its clock already counting it: before its accesses. */
+bool body_launch(struct verify *v, const struct clock *clock, const struct instr *instr);
+bool body_alloc(struct verify *v, uint32_t buffer); /* ALLOC by body */
+bool body_free(struct verify *v, uint32_t buffer);  /* FREE by body */
+/* An instruction, or NULL for the section's end, while ALLOCs or FREEs by body are outstanding. */
+bool body_settle(struct verify *v, const struct instr *instr);
+bool body_end(struct verify *v); /* of a section */
+
+#endif

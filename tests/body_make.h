@@ -1,0 +1,53 @@
+#ifndef TESTS_BODY_MAKE_H
+#define TESTS_BODY_MAKE_H
+/*
+ * Bodies of a llama of given sizes, and the births and deaths of one pair as a list.
+ */
+#include "src/body.h"
+
+enum { MAX_EVENTS = 512 };
+
+/* The three ways to run a block; compiled ones do not ask how the norm would be run. */
+enum { EAGER, EAGERFUSED, COMPILE, PROFILE_N };
+struct profile {
+    const char *name; /* as in the names of the golden files */
+    enum ops_profile ops;
+    enum norm_kind norm;
+};
+extern const struct profile profiles[PROFILE_N];
+extern const char *const ac_names[AC_N];
+extern const struct dims llama8b, llama7b; /* one layer of each */
+
+/* Ends the test where the bodies cannot be made. */
+struct body_table bodies_of(const struct dims *dims, uint64_t batch, uint64_t seq,
+                            const struct profile *profile, enum checkpointing ac,
+                            struct arena *arena);
+
+const struct body_pair *pair_of(const struct body_table *table, enum body_kind kind);
+const struct body *body_of(const struct body_table *table, enum body_kind kind, bool backward);
+const struct slot *slot_of(const struct body_table *table, enum body_kind kind, uint32_t slot);
+
+struct event {
+    bool alloc, backward;
+    uint32_t slot;
+    uint64_t bytes;
+    const struct op *op; /* for which it is born, after which it dies */
+};
+
+/*
+ * Forward's events, then backward's. A sum of gradients in place births nothing and is passed over
+ * as the operator after which something dies: the node that made the summand is named.
+ */
+struct events {
+    struct event at[MAX_EVENTS];
+    int n_forward, n;
+};
+struct events events_of(const struct body_table *table, enum body_kind kind);
+
+/* Bytes over the events of one body. */
+struct extremes {
+    long long net, rise;
+};
+struct extremes extremes_of(const struct events *events, bool backward, bool with_input);
+
+#endif

@@ -1,0 +1,238 @@
+#!/bin/sh
+# The command line: exit codes, what goes to stdout and what to stderr, hints, colour, and the JSON
+# that scripts rely on.
+# shellcheck disable=SC2154,SC2317  # tmp comes from tap.sh; the checks are called by ok
+. "$top_srcdir/tests/tap.sh"
+unset NO_COLOR
+
+# run ARGUMENTS: leaves $tmp/out, $tmp/err and $code
+run() {
+    code=0
+    "$UNSHARD" "$@" >"$tmp/out" 2>"$tmp/err" || code=$?
+}
+
+exits() { # CODE ARGUMENTS
+    want=$1
+    shift
+    run "$@"
+    test "$code" = "$want" || { echo "# exit code $code: $(cat "$tmp/err")"; return 1; }
+}
+
+# What was said is one line, names the command and contains the words; nothing is on stdout.
+complains() { # CODE WORDS ARGUMENTS
+    want=$1 words=$2
+    shift 2
+    exits "$want" "$@" || return 1
+    if test -s "$tmp/out" || test "$(wc -l <"$tmp/err")" != 1 ||
+        ! grep -q '^unshard' "$tmp/err" || ! grep -qF -- "$words" "$tmp/err"; then
+        sed 's/^/# /' "$tmp/err"
+        return 1
+    fi
+}
+
+# field NAME: a number or string that stands once in the last JSON output
+field() {
+    sed -n "s/^[[:blank:]]*\"$1\":[[:blank:]]*\"\{0,1\}\([^\",]*\).*/\1/p" "$tmp/out" | head -n 1
+}
+is() { test "$1" = "$2" || { echo "# got '$1', want '$2'"; return 1; }; }
+same() { cmp -s "$1" "$2" || { echo "# $1 and $2 differ"; return 1; }; }
+
+# --- asking for what does not exist: exit code 2 and what to do about it
+ok "no command" complains 2 "see 'unshard help'"
+ok "an unknown command gets the nearest one" complains 2 "did you mean 'sim'?" smi
+ok "an option before any command" complains 2 "after a command" --json
+ok "no model" complains 2 "no model" sim
+ok "an unknown model gets the nearest one" complains 2 "did you mean 'llama3-8b'?" sim llama-8b
+ok "a second model is too much" complains 2 "extra argument 'x'" sim llama3-8b x
+ok "an unknown option gets the nearest one" complains 2 "did you mean '--gpus'?" \
+    sim llama3-8b --gpu 4
+ok "an unknown letter" complains 2 "unknown option '-q'" sim llama3-8b -q
+ok "an option of another command" complains 2 "takes no --memory" explain llama3-8b --memory 1GB
+ok "a value that is missing" complains 2 "--gpus needs a value" sim llama3-8b --gpus
+ok "a value that a switch does not take" complains 2 "--json takes no value" sim llama3-8b --json=1
+ok "an unknown word gets the nearest one" complains 2 "did you mean 'always'?" sim x --color alway
+ok "an unknown word gets all words" complains 2 "auto, yes, no" sim llama3-8b --reshard maybe
+ok "a count that is none" complains 2 "--gpus: 'many'" sim llama3-8b --gpus many
+ok "a negative count" complains 2 "--gpus: '-8'" sim llama3-8b --gpus -8
+ok "a count past 64 bits" complains 2 "--batch" sim llama3-8b --batch 18446744073709551616
+ok "zero GPUs" complains 2 "--gpus: '0'" sim llama3-8b --gpus 0
+ok "nodes that do not divide the GPUs" complains 2 "nodes" sim llama3-8b --gpus 8 --nodes 3
+ok "a size without its unit" complains 2 "72GiB" sim llama3-8b --memory 72Gb
+ok "an unknown cluster gets the nearest one" complains 2 "'h100-sxm'" \
+    sim llama3-8b --cluster h100-sx
+ok "a pattern that matches nothing" complains 2 "'model.layer.*'" \
+    sim llama3-8b --units 'model.layer.*'
+ok "a tensor past any memory" complains 2 "any GPU" sim llama3-8b --seq 1024 --batch 300000
+ok "nothing to explain" complains 2 "give --program" explain llama3-8b
+ok "a word that model does not know" complains 2 "did you mean 'list'?" model lst
+ok "model show without a model" complains 2 "no model" model show
+ok "model list with a model" complains 2 "extra argument" model list llama3-8b
+ok "bench without a benchmark" complains 2 "usage: unshard bench sim" bench
+ok "help of an unknown command" complains 2 "did you mean 'cluster'?" help clustr
+
+# --- files that make no sense: exit code 4, the file and the place
+config='"model_type": "llama", "hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 2,
+ "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 256'
+echo "{$config}" >"$tmp/good.json"
+echo "{$config" >"$tmp/cut.json"
+echo '{"model_type": "llama", "hidden_size": 64}' >"$tmp/missing.json"
+echo '{"model_type": "lama"}' >"$tmp/family.json"
+echo "{$config}" | sed 's/"num_attention_heads": 4/"num_attention_heads": 5/' >"$tmp/heads.json"
+echo "{$config}" | sed 's/"vocab_size": 256/"vocab_size": 9007199254740991/' >"$tmp/huge.json"
+echo '{"schema": "unshard.cluster/1", "name": "x"}' >"$tmp/cluster.json"
+
+ok "a config.json is a model" exits 0 sim "$tmp/good.json" --cluster toy
+mkdir "$tmp/folder" && cp "$tmp/good.json" "$tmp/folder/config.json"
+ok "so is its folder" exits 0 sim "$tmp/folder" --cluster toy
+ok "a truncated file" complains 4 "$tmp/cut.json: line" sim "$tmp/cut.json"
+ok "a missing key" complains 4 "$tmp/missing.json" sim "$tmp/missing.json"
+ok "an unknown family is refused by name" complains 4 "'lama'" sim "$tmp/family.json"
+ok "heads that do not divide" complains 4 "$tmp/heads.json" sim "$tmp/heads.json"
+ok "sizes past 64 bits" complains 4 "$tmp/huge.json" sim "$tmp/huge.json"
+ok "a cluster without numbers" complains 4 "$tmp/cluster.json" \
+    sim llama3-8b --cluster "$tmp/cluster.json"
+
+# --- results on stdout, nothing else anywhere
+ok "a step that fits" exits 0 sim llama3-8b
+ok "stderr stays empty" test ! -s "$tmp/err"
+cp "$tmp/out" "$tmp/first"
+run sim llama3-8b
+ok "two runs give equal bytes" same "$tmp/out" "$tmp/first"
+run sim --gpus 16 llama3-8b --batch 2
+cp "$tmp/out" "$tmp/first"
+run sim --batch=2 --gpus=16 -- llama3-8b
+ok "options stand before or after the model" same "$tmp/out" "$tmp/first"
+
+run sim llama3-8b --json
+cp "$tmp/out" "$tmp/first"
+# shellcheck disable=SC2046
+run sim llama3-8b --json $("$UNSHARD" help sim | awk '
+    /^  --/ { name = $1 } /\[.*\]$/ { sub(/.*\[/, ""); sub(/\]$/, ""); print name, $0 }')
+ok "the defaults are what help says" same "$tmp/out" "$tmp/first"
+
+if test -w /dev/full; then
+    full() { code=0; "$UNSHARD" "$@" >/dev/full 2>"$tmp/err" || code=$?; is "$code" 4; }
+    ok "output that cannot be written is an error" full sim llama3-8b
+fi
+
+# --- colour
+escapes() { grep -q "$(printf '\033')" "$tmp/out"; }
+no_escapes() { ! escapes; }
+run sim llama3-8b
+ok "no colour into a pipe" no_escapes
+run sim llama3-8b --color always
+ok "colour where it is asked for" escapes
+# terminal NAME=VALUE...: the same on a terminal of script(1)
+terminal() {
+    TERM=xterm env "$@" script -qec "'$UNSHARD' sim llama3-8b" /dev/null </dev/null >"$tmp/out" 2>&1
+}
+if command -v script >/dev/null; then
+    terminal x=x
+    ok "colour on a terminal" escapes
+    terminal NO_COLOR=1
+    ok "none with NO_COLOR" no_escapes
+    terminal TERM=dumb
+    ok "none on a dumb terminal" no_escapes
+fi
+
+# --- models
+parameters() {
+    run model show "$1" --json
+    is "$(field parameters)" "$2"
+}
+while read -r model count; do
+    ok "$model has $count parameters" parameters "$model" "$count"
+done <<END
+llama2-7b 6738415616
+llama2-13b 13015864320
+llama2-70b 68976648192
+llama3-8b 8030261248
+llama3-70b 70553706496
+llama3-405b 405853388800
+END
+run model show llama3-70b --states
+ok "training states of llama3-70b take 1,129 GB" grep -q 'total *1,129 GB .* 16 bytes a parameter' \
+    "$tmp/out"
+
+# --- the collectives of a public trace: FSDP of llama-70B on 8 GPUs
+# collectives: "kind elements dtype bytes count" a line
+collectives() {
+    awk -F'[:,]' '/"collectives"/ { inside = 1 }
+        inside && /":/ && !/collectives/ { gsub(/[ \t"]/, "", $2); line = line " " $2 }
+        inside && /"count"/ { print substr(line, 2); line = "" }' "$tmp/out"
+}
+run sim llama3-70b --gpus 8 --units block --reshard all-but-last --seq 8192 --batch 1 --json
+collectives >"$tmp/got"
+cat >"$tmp/want" <<END
+all_gather 855654400 bf16 1711308800 159
+all_gather 2101354496 bf16 4202708992 1
+reduce_scatter 855654400 fp32 3422617600 80
+reduce_scatter 2101354496 fp32 8405417984 1
+END
+ok "llama3-70b moves what the public trace shows" same "$tmp/got" "$tmp/want"
+
+# --- memory: three reserved peaks and what is outside torch, against a limit
+largest() {
+    { grep peak_reserved_bytes "$tmp/out" | tr -dc "0-9\n"; field init_peak_bytes; } |
+        sort -n | tail -n 1
+}
+agrees() {
+    needed=$(($(largest) + $(field outside_bytes))) fits=false
+    test "$needed" -gt "$(field memory_limit_bytes)" || fits=true
+    is "$(field fits)" "$fits"
+}
+sums_up() {
+    sum=$(awk -F'[:,]' '/by_class/ { inside = 1; next } /}/ && inside { exit } inside { sum += $2 }
+        END { printf "%.0f", sum }' "$tmp/out")
+    is "$sum" "$(field peak_allocated_bytes)"
+}
+
+run sim llama3-8b --json
+ok "fits is what its parts say" agrees
+ok "llama3-8b on 8 GPUs fits" is "$(field fits)" true
+ok "classes sum to the allocated peak" sums_up
+run sim llama3-405b --json
+ok "a model that does not fit is simulated with exit code 0" is "$code" 0
+ok "it says so" is "$(field fits)" false
+ok "and fits is what its parts say" agrees
+ok "on stderr in one line" is "$(grep -c 'does not fit' "$tmp/err") $(wc -l <"$tmp/err")" "1 1"
+run sim llama3-405b --json --memory 80GiB
+ok "with an explicit limit the exit code is 1" is "$code" 1
+ok "and the result is there" is "$(field memory_limit_bytes)" 85899345920
+ok "a limit above the GPU's size is taken" exits 0 sim llama3-405b --memory 100TiB
+ok "a limit below what is outside torch" exits 1 sim llama3-8b --memory 1MiB
+
+# --- explain
+run sim llama3-8b --layers 2 --json
+hash=$(field program_hash)
+run explain llama3-8b --layers 2 --program
+ok "explain prints the program that sim runs" grep -q "^# program $hash\$" "$tmp/out"
+cp "$tmp/out" "$tmp/all"
+ok "in three sections" is "$(grep '^section' "$tmp/all" \
+    | tr '\n' ' ')" "section init section first section steady "
+run explain llama3-8b --layers 2 --program --section steady
+ok "--section prints one of them" is "$(grep '^section' "$tmp/out")" "section steady"
+steady=$(wc -l <"$tmp/out")
+run explain llama3-8b --layers 2 --program --section steady --expand
+ok "--expand prints more" test "$(wc -l <"$tmp/out")" -gt "$steady"
+
+# --- bench and the rest
+run bench sim --json
+for key in build_us verify_us summary_us engine_us place_us; do
+    ok "bench tells $key" test -n "$(field $key)"
+done
+version() { run --version; grep -qx 'unshard [0-9][^ ]*' "$tmp/out"; }
+ok "--version prints name and version" version
+run sim --help
+cp "$tmp/out" "$tmp/first"
+run help sim
+ok "sim --help is help sim" same "$tmp/out" "$tmp/first"
+for line in "model list" "model show llama3-8b" "cluster list" "cluster show h100-sxm" \
+    "cluster show toy"; do
+    # shellcheck disable=SC2086
+    ok "unshard $line" exits 0 $line
+    # shellcheck disable=SC2086
+    ok "unshard $line --json" exits 0 $line --json
+    ok "which names its schema" grep -q '"schema":.*"unshard\.' "$tmp/out"
+done
+done_testing

@@ -1,0 +1,42 @@
+#!/bin/sh
+# Who may include whom: the folders' hierarchy, held by reading the #include lines.
+. "$top_srcdir/tests/tap.sh"
+cd "$top_srcdir" || exit 1
+
+# included FOLDER-PATTERN: "file<TAB>header" for each quoted include of the files
+included() {
+    # shellcheck disable=SC2086
+    grep -n '^#include "' $1 2>/dev/null | sed 's/:[0-9]*:#include "\([^"]*\)".*/ \1/'
+}
+
+# only FILES ALLOWED: every include of the files lies in one of the folders
+only() {
+    bad=$(included "$1" | awk -v allowed="$2" 'BEGIN { n = split(allowed, a, " ") }
+        { good = 0; for (i = 1; i <= n; i++) if (index($2, a[i]) == 1) good = 1
+          if (!good) print "# " $1 " includes " $2 }')
+    test -z "$bad" || { echo "$bad"; return 1; }
+}
+
+# nowhere_but HEADER FILES: only these files may include the system header
+nowhere_but() {
+    bad=$(grep -rl --include='*.[ch]' "#include <$1" src sim gpu traces db tests 2>/dev/null |
+        grep -vxE "$2")
+    test -z "$bad" || { echo "# $bad includes <$1>"; return 1; }
+}
+
+core=$(find src -name '*.[ch]' ! -path 'src/cli/*' | sort | tr '\n' ' ')
+sim=$(find sim -name '*.[ch]' | sort | tr '\n' ' ')
+cli=$(find src/cli -name '*.[ch]' | sort | tr '\n' ' ')
+
+ok "the core includes only the core" only "$core" "src/"
+ok "no file of the core includes the command line" sh -c \
+    "! grep -l '#include \"src/cli/' $core"
+ok "sim includes the core and itself" only "$sim" "src/ sim/"
+ok "sim does not include the command line" sh -c "! grep -l '#include \"src/cli/' $sim"
+ok "the command line includes src and sim" only "$cli" "src/ sim/"
+ok "cJSON is known to src/json*.c alone" nowhere_but cjson 'src/json[a-z_]*\.[ch]'
+ok "file names are unique in the tree" sh -c \
+    'test -z "$(find src sim tests -name "*.[ch]" -exec basename {} \; | sort | uniq -d)"'
+ok "a file of the core has no CUDA, no MPI, no SQLite" sh -c \
+    "! grep -lE '#include <(cuda|nccl|mpi|sqlite3)' $core"
+done_testing

@@ -1,0 +1,96 @@
+/*
+ * Programs for tests; see make.h.
+ */
+#include "tests/make.h"
+
+#include "src/arch/arch.h"
+#include "src/schedule/fsdp2.h"
+#include "tests/tap.h"
+
+static void must(enum status status, const struct err *err)
+{
+    if (status != STATUS_OK)
+        tap_bail(err->text);
+}
+
+static void make_rest(struct made *made, const struct plan_options *options)
+{
+    struct err err = {0};
+
+    must(plan_resolve(&made->model, options, &made->arena, &made->plan, &err), &err);
+    must(layout_build(&made->plan, &made->arena, &made->layout, &err), &err);
+    const struct body_options body_options = plan_body_options(&made->plan);
+    must(body_table_build(&made->model, &body_options, &made->arena, &made->bodies, &err), &err);
+    schedule_fsdp2(&made->plan, &made->layout, &made->bodies, &made->arena, &made->program);
+}
+
+void make_init(struct made *made, const char *model, uint64_t layers,
+               const struct plan_options *options)
+{
+    struct err err = {0};
+
+    *made = (struct made){0};
+    arena_init(&made->arena);
+    must(model_open(model, layers, &made->arena, &made->model, &err), &err);
+    make_rest(made, options);
+}
+
+void make_init_dims(struct made *made, const struct dims *dims, const struct plan_options *options)
+{
+    const struct arch *arch = arch_by_name("llama");
+    struct err err = {0};
+
+    *made = (struct made){0};
+    arena_init(&made->arena);
+    must(arch->build(dims, &made->arena, &made->model, &err), &err);
+    made->model.name = "random";
+    made->model.arch = arch;
+    made->model.dims = *dims;
+    make_rest(made, options);
+}
+
+void make_release(struct made *made)
+{
+    arena_release(&made->arena);
+}
+
+struct dims make_random_dims(uint64_t *state)
+{
+    const uint64_t kv_heads = 1 + tap_below(state, 3);
+    const uint64_t heads = kv_heads * (1 + tap_below(state, 3));
+    const uint64_t head_dim = 8 * (1 + tap_below(state, 4));
+    return (struct dims){
+        .layers = 1 + tap_below(state, 6),
+        .hidden = heads * head_dim,
+        .intermediate = 1 + tap_below(state, 300),
+        .heads = heads,
+        .kv_heads = kv_heads,
+        .head_dim = head_dim,
+        .vocab = 1 + tap_below(state, 700),
+        .default_seq = 64,
+    };
+}
+
+struct plan_options make_random_options(uint64_t *state, const struct dims *dims)
+{
+    static const char *const schemes[] = {"block",    "block*2",    "block*3",
+                                          "attn+mlp", "torchtitan", "whole"};
+    struct plan_options options = plan_options_default();
+
+    (void)dims;
+    options.gpus = 1 + tap_below(state, 12);
+    options.nodes = 1;
+    options.seq = 1 + tap_below(state, 90);
+    options.batch = 1 + tap_below(state, 3);
+    options.accum = 1 + tap_below(state, 3);
+    options.units = schemes[tap_below(state, sizeof schemes / sizeof *schemes)];
+    options.reshard = (enum reshard)tap_below(state, RESHARD_N);
+    options.prefetch = tap_below(state, 4);
+    options.prefetch_backward = tap_below(state, 4);
+    options.ac = options.units == schemes[3] ? AC_NONE : (enum checkpointing)tap_below(state, AC_N);
+    options.ops = (enum ops_profile)tap_below(state, OPS_PROFILE_N);
+    options.norm = options.ops == OPS_TORCH_EAGER ? (enum norm_kind)tap_below(state, NORM_KIND_N)
+                                                  : NORM_FUSED;
+    options.workspace_bytes = 1 << 20;
+    return options;
+}

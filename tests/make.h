@@ -1,0 +1,28 @@
+#ifndef TESTS_MAKE_H
+#define TESTS_MAKE_H
+/*
+ * From a few words to a program, for tests: model → plan → layout → bodies → program.
+ */
+#include "src/program.h"
+
+struct made {
+    struct arena arena;
+    struct model model;
+    struct plan plan;
+    struct layout layout;
+    struct body_table bodies;
+    struct program program;
+};
+
+/* Ends the test where anything fails: what is made here is meant to be valid. */
+void make_init(struct made *made, const char *model, uint64_t layers,
+               const struct plan_options *options);
+/* The same for a llama of these sizes. */
+void make_init_dims(struct made *made, const struct dims *dims, const struct plan_options *options);
+void make_release(struct made *made);
+
+/* A small llama and options that fit it, drawn from the state. */
+struct dims make_random_dims(uint64_t *state);
+struct plan_options make_random_options(uint64_t *state, const struct dims *dims);
+
+#endif

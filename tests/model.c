@@ -1,0 +1,517 @@
+/*
+ * Models: published sizes, names in registration order, and what is said of a bad config.json.
+ *
+ * Counts are the published ones; shapes of a one-layer model are written out; the ranges that the
+ * rest of the program relies on are checked on built-in and on random models.
+ */
+#include "src/model.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "src/model_builder.h"
+#include "tests/tap.h"
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+static struct arena arena;
+static char folder[] = "model-test-XXXXXX"; /* in the build folder */
+static char config_path[64];
+
+static struct model open_or_bail(const char *what, uint64_t layers)
+{
+    struct model model;
+    struct err err = {0};
+    if (model_open(what, layers, &arena, &model, &err))
+        tap_bail(err.text);
+    return model;
+}
+
+static const struct module *module_at(const struct model *model, const char *path)
+{
+    int id = model_module(model, path);
+    if (id < 0)
+        tap_bail(path);
+    return &model->modules[id];
+}
+
+static uint64_t elements_under(const struct model *model, const char *path)
+{
+    const struct module *module = module_at(model, path);
+    uint64_t sum = 0;
+    for (uint32_t i = module->first_param; i < module->end_param; i++)
+        sum += model->params[i].numel;
+    return sum;
+}
+
+static void test_published_sizes(void)
+{
+    static const struct {
+        const char *name;
+        uint64_t parameters, block, seq;
+    } cases[] = {
+        {"llama2-7b", 6738415616, 202383360, 4096},
+        {"llama2-13b", 13015864320, 317204480, 4096},
+        {"llama2-70b", 68976648192, 855654400, 4096},
+        {"llama3-8b", 8030261248, 218112000, 8192},
+        {"llama3-70b", 70553706496, 855654400, 8192},
+        {"llama3-405b", 405853388800, 3187703808, 8192},
+    };
+    is_int(n_builtin_models, LENGTH(cases), "each built-in model is checked");
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct model model = open_or_bail(cases[i].name, 0);
+        is_str(model.name, cases[i].name, "a built-in model has its own name");
+        is_int(model.n_element, cases[i].parameters, "%s has its published size", cases[i].name);
+        is_int(elements_under(&model, "model.layers.0"), cases[i].block, "%s: the first block",
+               cases[i].name);
+        is_int(model.dims.default_seq, cases[i].seq, "%s: the sequence", cases[i].name);
+    }
+}
+
+/* 1 block of llama3-8b: what named_modules() and named_parameters() give, in their order. */
+static void test_registration_order(void)
+{
+    static const char *const modules[] = {
+        "", "model", "model.embed_tokens", "model.layers", "model.layers.0",
+        "model.layers.0.self_attn", "model.layers.0.self_attn.q_proj",
+        "model.layers.0.self_attn.k_proj", "model.layers.0.self_attn.v_proj",
+        "model.layers.0.self_attn.o_proj", "model.layers.0.mlp", "model.layers.0.mlp.gate_proj",
+        "model.layers.0.mlp.up_proj", "model.layers.0.mlp.down_proj",
+        "model.layers.0.input_layernorm", "model.layers.0.post_attention_layernorm", "model.norm",
+        "lm_head"};
+    static const struct {
+        const char *name;
+        uint64_t rows, columns; /* 0: a vector */
+    } params[] = {
+        {"model.embed_tokens.weight", 128256, 4096},
+        {"model.layers.0.self_attn.q_proj.weight", 4096, 4096},
+        {"model.layers.0.self_attn.k_proj.weight", 1024, 4096},
+        {"model.layers.0.self_attn.v_proj.weight", 1024, 4096},
+        {"model.layers.0.self_attn.o_proj.weight", 4096, 4096},
+        {"model.layers.0.mlp.gate_proj.weight", 14336, 4096},
+        {"model.layers.0.mlp.up_proj.weight", 14336, 4096},
+        {"model.layers.0.mlp.down_proj.weight", 4096, 14336},
+        {"model.layers.0.input_layernorm.weight", 4096, 0},
+        {"model.layers.0.post_attention_layernorm.weight", 4096, 0},
+        {"model.norm.weight", 4096, 0},
+        {"lm_head.weight", 128256, 4096},
+    };
+    struct model model = open_or_bail("llama3-8b", 1);
+    if (is_int(model.n_module, LENGTH(modules), "a one-block llama has this many modules"))
+        for (size_t i = 0; i < LENGTH(modules); i++)
+            is_str(model.modules[i].path, modules[i], "module %zu", i);
+    if (!is_int(model.n_param, LENGTH(params), "and this many parameters"))
+        return;
+    for (size_t i = 0; i < LENGTH(params); i++) {
+        const struct param *param = &model.params[i];
+        is_str(param->name, params[i].name, "parameter %zu", i);
+        ok(param->n_dim == (params[i].columns ? 2 : 1) && param->shape[0] == params[i].rows &&
+               (param->n_dim == 1 || param->shape[1] == params[i].columns),
+           "%s has its shape", param->name);
+        ok(param->storage == DTYPE_FP32 && param->trainable, "%s is FP32 and trained", param->name);
+    }
+}
+
+/* The order of grad slots: a half's matrices as they are registered, then its norm. */
+static void test_pieces(void)
+{
+    static const struct {
+        enum body_kind kind;
+        unsigned layer;
+        const char *params; /* last words but "weight" */
+    } pieces[] = {
+        {BODY_EMBEDDING, 0, "embed_tokens"},
+        {BODY_ATTENTION, 0, "q_proj k_proj v_proj o_proj input_layernorm"},
+        {BODY_MLP, 0, "gate_proj up_proj down_proj post_attention_layernorm"},
+        {BODY_ATTENTION, 1, "q_proj k_proj v_proj o_proj input_layernorm"},
+        {BODY_MLP, 1, "gate_proj up_proj down_proj post_attention_layernorm"},
+        {BODY_NORM, 0, "norm"},
+        {BODY_HEAD, 0, "lm_head"},
+    };
+    struct model model = open_or_bail("llama2-7b", 2);
+    if (!is_int(model.n_piece, LENGTH(pieces), "two blocks make seven pieces"))
+        return;
+    for (uint32_t i = 0; i < model.n_piece; i++) {
+        const struct piece *piece = &model.pieces[i];
+        ok(piece->kind == pieces[i].kind && piece->layer == pieces[i].layer, "piece %u is %s %u", i,
+           body_kind_name(pieces[i].kind), pieces[i].layer);
+        struct text names;
+        text_init(&names);
+        for (uint32_t k = 0; k < piece->n_param; k++) {
+            const struct param *param = &model.params[model.piece_params[piece->param + k]];
+            const char *path = model.modules[param->module].path;
+            const char *dot = strrchr(path, '.');
+            text_add(&names, "%s%s", k ? " " : "", dot ? dot + 1 : path);
+        }
+        is_str(names.at, pieces[i].params, "piece %u: its grad slots", i);
+        text_release(&names);
+    }
+}
+
+/* What the header promises: preorder, ranges that nest, and one piece for each parameter. */
+static bool modules_nest(const struct model *model)
+{
+    const struct module *all = model->modules;
+    bool good = all[0].parent == 0 && all[0].end == model->n_module && !*all[0].path &&
+                all[0].first_param == 0 && all[0].end_param == model->n_param;
+    for (uint32_t i = 1; i < model->n_module && good; i++) {
+        const struct module *module = &all[i], *parent = &all[module->parent];
+        size_t length = strlen(parent->path);
+        good = module->parent < i && i < module->end && module->end <= parent->end &&
+               module->first_param >= parent->first_param &&
+               module->first_param <= module->end_param &&
+               module->end_param <= parent->end_param &&
+               strncmp(module->path, parent->path, length) == 0 &&
+               (length == 0 || module->path[length] == '.');
+    }
+    return good;
+}
+
+static bool params_are_in_ranges(const struct model *model)
+{
+    uint64_t sum = 0;
+    bool good = true;
+    for (uint32_t i = 0; i < model->n_param && good; i++) {
+        const struct param *param = &model->params[i];
+        uint64_t numel = 1;
+        for (unsigned k = 0; k < param->n_dim; k++)
+            numel *= param->shape[k];
+        sum += numel;
+        good = numel == param->numel;
+        for (uint32_t m = 0; m < model->n_module && good; m++) {
+            bool inside = param->module >= m && param->module < model->modules[m].end;
+            good = inside == (i >= model->modules[m].first_param &&
+                              i < model->modules[m].end_param);
+        }
+    }
+    return good && sum == model->n_element;
+}
+
+static bool pieces_part_params(const struct model *model)
+{
+    unsigned char *seen = calloc(model->n_param, 1);
+    uint32_t next = 0;
+    bool good = seen != NULL;
+    for (uint32_t i = 0; i < model->n_piece && good; i++) {
+        good = model->pieces[i].param == next && model->pieces[i].n_param > 0;
+        next += model->pieces[i].n_param;
+    }
+    for (uint32_t i = 0; i < next && good; i++)
+        good = next == model->n_param && !seen[model->piece_params[i]]++;
+    free(seen);
+    return good && next == model->n_param;
+}
+
+static void test_invariants(void)
+{
+    for (uint32_t i = 0; i < n_builtin_models; i++) {
+        struct model model = open_or_bail(builtin_models[i].name, 3);
+        ok(modules_nest(&model), "%s: modules are in preorder and nest", model.name);
+        ok(params_are_in_ranges(&model), "%s: subtrees are ranges of parameters", model.name);
+        ok(pieces_part_params(&model), "%s: each parameter is in one piece", model.name);
+    }
+}
+
+static void test_layers_are_cut(void)
+{
+    struct model model = open_or_bail("llama3-70b", 2);
+    is_int(model.dims.layers, 2, "a cut model has as many layers as were asked for");
+    is_int(model.n_element, 2 * 855654400LL + 2 * 128256 * 8192LL + 8192, "and their parameters");
+    struct err err = {0};
+    is_int(model_open("llama2-7b", 33, &arena, &model, &err), STATUS_USAGE, "33 of 32 layers");
+    is_str(err.text, "cannot cut 'llama2-7b' to 33 layers, it has only 32", "are refused");
+}
+
+static void test_flops(void)
+{
+    struct model model = open_or_bail("llama3-8b", 0);
+    /* 6 * 8,030,261,248 + 6 * 32 layers * 32 heads * 128 * 8192 */
+    is_near(model_flops_per_token(&model, 8192), 48181567488.0 + 6442450944.0, 0,
+            "six FLOPs a parameter, and half of full attention");
+}
+
+static void test_unknown_names(void)
+{
+    static const struct {
+        const char *name;
+        enum status status;
+        const char *says;
+    } cases[] = {
+        {"llama3-8", STATUS_USAGE, "did you mean 'llama3-8b'?"},
+        {"Llama2-70b", STATUS_USAGE, "did you mean 'llama2-70b'?"},
+        {"nothing-like-it", STATUS_USAGE, "'model list'"},
+        {"", STATUS_USAGE, "unknown model ''"},
+        {"no/such/folder", STATUS_INPUT, "cannot read 'no/such/folder'"},
+        {"no-such.json", STATUS_INPUT, "cannot read 'no-such.json'"},
+        {"/", STATUS_INPUT, "config.json'"},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct model model = {.name = "untouched"};
+        struct err err = {0};
+        is_int(model_open(cases[i].name, 0, &arena, &model, &err), cases[i].status, "'%s'",
+               cases[i].name);
+        if (!ok(strstr(err.text, cases[i].says), "'%s' is answered with %s", cases[i].name,
+                cases[i].says))
+            tap_note("%s", err.text);
+        is_str(model.name, "untouched", "and gives no model");
+    }
+}
+
+/* Files are written with ' for ", which no case needs otherwise. */
+static void write_config(const char *text)
+{
+    FILE *file = fopen(config_path, "w");
+    if (!file)
+        tap_bail("cannot write a config.json");
+    for (; *text; text++)
+        fputc(*text == '\'' ? '"' : *text, file);
+    fclose(file);
+}
+
+struct edit {
+    const char *key, *value; /* value NULL: without this key */
+};
+enum { MAX_EDITS = 3 };
+
+/* A good small config.json with some keys replaced, added or left out. */
+static void write_edited(const struct edit edits[MAX_EDITS])
+{
+    static const struct edit base[] = {
+        {"model_type", "'llama'"},     {"hidden_size", "64"},        {"intermediate_size", "160"},
+        {"num_hidden_layers", "2"},    {"num_attention_heads", "4"}, {"num_key_value_heads", "2"},
+        {"vocab_size", "256"},
+    };
+    struct text text;
+    text_init(&text);
+    for (size_t i = 0; i < LENGTH(base); i++) {
+        bool edited = false;
+        for (size_t k = 0; k < MAX_EDITS && edits[k].key; k++)
+            edited = edited || strcmp(edits[k].key, base[i].key) == 0;
+        if (!edited)
+            text_add(&text, "%s\n  '%s': %s", text.length ? "," : "{", base[i].key, base[i].value);
+    }
+    for (size_t k = 0; k < MAX_EDITS && edits[k].key; k++)
+        if (edits[k].value)
+            text_add(&text, ",\n  '%s': %s", edits[k].key, edits[k].value);
+    text_add(&text, "\n}\n");
+    write_config(text.at);
+    text_release(&text);
+}
+
+static void test_good_configs(void)
+{
+    static const struct {
+        struct edit edits[MAX_EDITS];
+        uint64_t layers, kv_heads, head_dim, seq, parameters;
+    } cases[] = {
+        /* block 2*64*64 + 2*64*32 + 3*64*160 + 2*64 = 43,136; 2 blocks + 2*256*64 + 64 = 119,104 */
+        {{{NULL, NULL}}, 2, 2, 16, 2048, 119104},
+        {{{"num_key_value_heads", NULL}}, 2, 4, 16, 2048, 127296},
+        {{{"num_key_value_heads", "null"}}, 2, 4, 16, 2048, 127296},
+        {{{"head_dim", "32"}}, 2, 2, 32, 2048, 143680},
+        {{{"num_attention_heads", "3"}, {"num_key_value_heads", "1"}, {"head_dim", "20"}},
+         2, 1, 20, 2048, 115008}, /* heads of any size where it is written down */
+        {{{"max_position_embeddings", "4096"}}, 2, 2, 16, 4096, 119104},
+        {{{"max_position_embeddings", "131072"}}, 2, 2, 16, 8192, 119104},
+        {{{"num_hidden_layers", "1"}}, 1, 2, 16, 2048, 75968},
+        {{{"tie_word_embeddings", "false"}, {"attention_bias", "false"}, {"mlp_bias", "false"}},
+         2, 2, 16, 2048, 119104},
+        {{{"dtype", "'bfloat16'"}, {"torch_dtype", "'bfloat16'"}}, 2, 2, 16, 2048, 119104},
+        {{{"architectures", "['LlamaForCausalLM']"}, {"hidden_act", "'silu'"}},
+         2, 2, 16, 2048, 119104},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        write_edited(cases[i].edits);
+        struct model model = {0};
+        struct err err = {0};
+        const char *key = cases[i].edits[0].key ? cases[i].edits[0].key : "nothing";
+        if (!is_int(model_open(config_path, 0, &arena, &model, &err), STATUS_OK,
+                    "a config with %s edited is read", key)) {
+            tap_note("%s", err.text);
+            continue;
+        }
+        is_int(model.dims.layers, cases[i].layers, "%s: layers", key);
+        is_int(model.dims.kv_heads, cases[i].kv_heads, "%s: key heads", key);
+        is_int(model.dims.head_dim, cases[i].head_dim, "%s: size of a head", key);
+        is_int(model.dims.default_seq, cases[i].seq, "%s: sequence", key);
+        is_int(model.n_element, cases[i].parameters, "%s: parameters", key);
+    }
+}
+
+static void test_folder_and_nesting(void)
+{
+    write_edited((struct edit[MAX_EDITS]){{NULL, NULL}});
+    struct model model = open_or_bail(folder, 0);
+    is_int(model.n_element, 119104, "a folder stands for the config.json in it");
+    is_str(model.name, folder, "and gives the model its name");
+
+    write_config("{'model_type': 'wrapper', 'text_config': {'model_type': 'llama', "
+                 "'hidden_size': 64, 'intermediate_size': 160, 'num_hidden_layers': 2, "
+                 "'num_attention_heads': 4, 'num_key_value_heads': 2, 'vocab_size': 256}}");
+    model = open_or_bail(config_path, 0);
+    is_int(model.n_element, 119104, "a nested text_config is the one that counts");
+}
+
+/* The message of a refused file is one line with its name, the place and what is expected. */
+static void is_refused(const char *says, const char *what)
+{
+    struct model model = {.name = "untouched"};
+    struct err err = {0};
+    is_int(model_open(config_path, 0, &arena, &model, &err), STATUS_INPUT, "%s is refused", what);
+    if (!ok(strstr(err.text, config_path) && strstr(err.text, says) && !strchr(err.text, '\n'),
+            "and the message has the file and \"%s\"", says))
+        tap_note("%s", err.text);
+    ok(strcmp(model.name, "untouched") == 0, "and no model is made of it");
+}
+
+static void test_bad_values(void)
+{
+    static const struct {
+        struct edit edits[MAX_EDITS];
+        const char *says;
+    } cases[] = {
+        {{{"model_type", "'mamba'"}},
+         "model_type: unknown model type 'mamba'; known ones are 'llama'"},
+        {{{"model_type", NULL}}, "no model_type; known ones are 'llama'"},
+        {{{"model_type", "7"}}, "model_type: "},
+        {{{"hidden_size", NULL}}, "missing key 'hidden_size'"},
+        {{{"vocab_size", "null"}}, "missing key 'vocab_size'"},
+        {{{"vocab_size", "0"}}, "vocab_size: must be at least 1"},
+        {{{"vocab_size", "'256'"}}, "vocab_size: a whole number is needed, not a string"},
+        {{{"intermediate_size", "-1"}}, "intermediate_size: "},
+        {{{"intermediate_size", "1.5"}}, "intermediate_size: "},
+        {{{"intermediate_size", "1e300"}}, "intermediate_size: "},
+        {{{"num_hidden_layers", "0"}}, "num_hidden_layers: must be at least 1"},
+        {{{"num_hidden_layers", "4097"}}, "num_hidden_layers: 4097 is too large"},
+        {{{"num_attention_heads", "0"}}, "num_attention_heads: must be at least 1"},
+        {{{"num_attention_heads", "6"}}, "num_attention_heads: 6 does not divide hidden_size"},
+        {{{"num_attention_heads", "64"}}, "a head of odd size 1"},
+        {{{"num_key_value_heads", "3"}}, "num_key_value_heads: 3 does not divide"},
+        {{{"num_key_value_heads", "8"}}, "num_key_value_heads: 8 does not divide"},
+        {{{"num_key_value_heads", "0"}}, "num_key_value_heads: must be at least 1"},
+        {{{"head_dim", "0"}}, "head_dim: must be at least 1"},
+        {{{"head_dim", "15"}}, "head_dim: a head of odd size 15"},
+        {{{"num_attention_heads", "4503599627370496"}, {"head_dim", "4503599627370496"}},
+         "head_dim: times num_attention_heads it passes 64 bits"},
+        {{{"max_position_embeddings", "0"}}, "max_position_embeddings: must be at least 1"},
+        {{{"vocab_size", "4503599627370496"}, {"hidden_size", "4503599627370496"}},
+         "'model.embed_tokens.weight' of 4503599627370496 x 4503599627370496 has more than 2^62"},
+        {{{"vocab_size", "1125899906842624"}, {"hidden_size", "4096"}}, /* two of 2^62 */
+         "passes 2^62 elements at 'model.layers.0.self_attn.q_proj.weight'"},
+        {{{"tie_word_embeddings", "true"}}, "tie_word_embeddings: true is not supported"},
+        {{{"attention_bias", "true"}}, "attention_bias: true is not supported"},
+        {{{"mlp_bias", "true"}}, "mlp_bias: true is not supported"},
+        {{{"mlp_bias", "1"}}, "mlp_bias: a boolean is needed, not a number"},
+        {{{"hidden_act", "'gelu'"}}, "hidden_act: 'gelu' is not supported"},
+        {{{"quantization_config", "{}"}}, "quantization_config: quantized parameters"},
+        {{{"architectures", "['LlamaForSequenceClassification']"}},
+         "architectures[0]: 'LlamaForSequenceClassification' is not supported"},
+        {{{"architectures", "[]"}}, "architectures: must be a list"},
+        {{{"dtype", "'float32'"}, {"torch_dtype", "'bfloat16'"}},
+         "torch_dtype: 'bfloat16' contradicts dtype, which is 'float32'"},
+        {{{"text_config", "3"}}, "text_config: must be an object"},
+        {{{"text_config", "{'model_type': 'llama'}"}}, "text_config: missing key 'hidden_size'"},
+        {{{"text_config", "{'model_type': 'llama'}"}, {"tie_word_embeddings", "true"}},
+         "tie_word_embeddings is true outside text_config"},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        write_edited(cases[i].edits);
+        is_refused(cases[i].says, cases[i].edits[0].key);
+    }
+}
+
+static void test_bad_files(void)
+{
+    static const struct {
+        const char *text, *says;
+    } cases[] = {
+        {"", "line 1"},
+        {"{'model_type': 'llama',", "line 1"},
+        {"{'model_type': 'llama'} 3", "line 1"},
+        {"{\n'hidden_size': 6x4}", "line 2"},
+        {"['llama']", "must be an object"},
+        {"{'model_type': 'llama', 'model_type': 'llama'}", "twice"},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        write_config(cases[i].text);
+        is_refused(cases[i].says, arena_printf(&arena, "bad text %zu", i));
+    }
+}
+
+/* Random sizes against the formula of INPUTS 2.1, with the head dimension apart from the rest. */
+static void test_random_configs(void)
+{
+    uint64_t state = tap_seed(20260114), wrong = 0;
+    enum { ROUNDS = 100 };
+    for (int round = 0; round < ROUNDS; round++) {
+        uint64_t kv = 1 + tap_below(&state, 8), heads = kv * (1 + tap_below(&state, 8));
+        uint64_t d = 2 * (1 + tap_below(&state, 64)), layers = 1 + tap_below(&state, 12);
+        uint64_t hidden = 1 + tap_below(&state, 9000), ffn = 1 + tap_below(&state, 30000);
+        uint64_t vocab = 1 + tap_below(&state, 200000);
+        write_config(arena_printf(
+            &arena,
+            "{'model_type': 'llama', 'hidden_size': %" PRIu64 ", 'intermediate_size': %" PRIu64
+            ", 'num_hidden_layers': %" PRIu64 ", 'num_attention_heads': %" PRIu64
+            ", 'num_key_value_heads': %" PRIu64 ", 'head_dim': %" PRIu64 ", 'vocab_size': %" PRIu64
+            "}",
+            hidden, ffn, layers, heads, kv, d, vocab));
+        struct model model = open_or_bail(config_path, 0);
+        uint64_t block = 2 * hidden * (heads + kv) * d + 3 * hidden * ffn + 2 * hidden;
+        wrong += model.n_element != layers * block + 2 * vocab * hidden + hidden;
+        wrong += !modules_nest(&model) || !params_are_in_ranges(&model) ||
+                 !pieces_part_params(&model);
+        arena_reset(&arena);
+    }
+    is_int(wrong, 0, "%d random configs give the sizes of the formula and keep the ranges", ROUNDS);
+}
+
+static void test_other_trees(void)
+{
+    struct model_builder builder;
+    struct model model = {.name = "tree"};
+    struct err err = {0};
+    uint32_t weight;
+    model_builder_init(&builder, &arena, &model);
+    is_int(model_builder_param(&builder, "scale", 3, 0, &weight, &err), STATUS_OK,
+           "the model itself may own a parameter");
+    model_builder_piece(&builder, BODY_NORM, 0);
+    model_builder_piece_param(&builder, weight);
+    model_builder_enter(&builder, "empty");
+    model_builder_leave(&builder);
+    model_builder_finish(&builder);
+    is_str(model.params[0].name, "scale", "whose name has no dot in front");
+    const struct module *empty = module_at(&model, "empty");
+    ok(empty->first_param == empty->end_param, "a module without parameters has an empty range");
+    ok(modules_nest(&model) && params_are_in_ranges(&model) && pieces_part_params(&model),
+       "and the ranges hold");
+    is_int(model_module(&model, "no.such"), -1, "a path that is not there is not found");
+}
+
+int main(void)
+{
+    if (!mkdtemp(folder))
+        tap_bail("cannot make a folder for files");
+    snprintf(config_path, sizeof(config_path), "%s/config.json", folder);
+    arena_init(&arena);
+    test_published_sizes();
+    test_registration_order();
+    test_pieces();
+    test_invariants();
+    test_layers_are_cut();
+    test_flops();
+    test_unknown_names();
+    test_good_configs();
+    test_folder_and_nesting();
+    test_bad_values();
+    test_bad_files();
+    test_random_configs();
+    test_other_trees();
+    arena_release(&arena);
+    unlink(config_path);
+    rmdir(folder);
+    return tap_done();
+}
