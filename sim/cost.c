@@ -158,8 +158,9 @@ static double unit_task_s(const struct pricing *p, const struct task *task, bool
     const bool alone = p->program->plan->world == 1;
 
     switch ((enum task_kind)task->kind) {
-    case TASK_INIT_SHARDS:
-        return cost_copy_s(r, work.launches, work.shard_elements * work.storage_bytes, r->copy_in);
+    case TASK_INIT:
+        return cost_copy_s(r, work.launches,
+                           (double)task->elements * (double)dtype_bytes(task->dtype), r->copy_in);
     case TASK_COPY_INPUT:
         return input_s(p, task);
     case TASK_COPY_IN:

@@ -219,6 +219,7 @@ static enum status engine_step_end(void *self, uint32_t step, struct err *err)
     struct engine *engine = self;
 
     (void)err;
+    (void)step;
     assert(step == engine->n_step);
     APPEND(engine, engine->step_spans, engine->n_step, engine->cap_step, engine->n_span);
     return STATUS_OK;

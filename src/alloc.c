@@ -2,8 +2,9 @@
  * The caching allocator: requests, frees, and the order of what is tried.
  *
  * What is taken from and given to the driver is src/alloc_segments.c; the order of free blocks is
- * src/alloc_bins.c. Invariant between calls: of two neighbours that are both free, or both unmapped,
- * one has absorbed the other; statistics are sums over blocks and segments, never re-counted.
+ * src/alloc_bins.c. Invariant between calls: of two neighbours that are both free, or both
+ * unmapped, one has absorbed the other; statistics are sums over blocks and segments, never
+ * re-counted.
  */
 #include "src/alloc.h"
 
@@ -143,7 +144,7 @@ void alloc_events_done(struct alloc *alloc, uint8_t stream)
         struct block *block = &alloc->blocks[alloc->pending[i]];
         if (block->events == 0)
             continue;
-        block->events &= (uint8_t)~(1u << stream);
+        block->events &= (uint16_t) ~(1u << stream);
         alloc->n_ready += block->events == 0;
     }
 }
@@ -158,8 +159,8 @@ void alloc_empty_cache(struct alloc *alloc)
 }
 
 /* Nothing cached serves the request: spec MEMORY 1.5 to 1.8 in their order. */
-__attribute__((cold, noinline))
-static uint32_t take_new(struct alloc *alloc, uint8_t list, uint64_t bytes)
+__attribute__((cold, noinline)) static uint32_t take_new(struct alloc *alloc, uint8_t list,
+                                                         uint64_t bytes)
 {
     if (alloc->stats.reserved > alloc->collect_bytes)
         segments_collect_garbage(alloc);
@@ -295,7 +296,7 @@ void alloc_record_stream(struct alloc *alloc, alloc_block block, uint8_t stream)
 {
     assert(stream < ALLOC_MAX_POOLS);
     if (block != ALLOC_NO_BLOCK && stream != alloc->blocks[block].list / 2)
-        alloc->blocks[block].uses |= (uint8_t)(1u << stream);
+        alloc->blocks[block].uses |= (uint16_t)(1u << stream);
 }
 
 uint32_t alloc_block_segment(const struct alloc *alloc, alloc_block block)
@@ -341,7 +342,7 @@ static uint64_t mix_block(const struct alloc *alloc, uint64_t hash, const struct
     hash = hash_add(hash, block->state);
     if (block->state == BLOCK_LIVE || block->state == BLOCK_PENDING) {
         hash = hash_add(hash, block->requested);
-        hash = hash_add(hash, (uint64_t)block->memory_class << 16 | (uint64_t)block->uses << 8 |
+        hash = hash_add(hash, (uint64_t)block->memory_class << 32 | (uint64_t)block->uses << 16 |
                                   (block->state == BLOCK_PENDING ? block->events : 0));
     } else if (alloc->collect_bytes != UINT64_MAX && !block_is_split(block)) {
         hash = hash_add(hash, alloc->large_searches - block->born);

@@ -1,9 +1,9 @@
 /*
  * PyTorch's caching allocator, without the memory.
  *
- * Answers where each request would lie and how much would be reserved (spec MEMORY section 1; source
- * of the rules: c10/cuda/CUDACachingAllocator.cpp). It knows no program and no time: events of
- * record_stream complete when the caller says so. Addresses rise with the number of the segment.
+ * Answers where each request would lie and how much would be reserved (spec MEMORY section 1;
+ * source of the rules: c10/cuda/CUDACachingAllocator.cpp). It knows no program and no time: events
+ * of record_stream complete when the caller says so. Addresses rise with the number of the segment.
  * Invariants: blocks of a segment tile it; no two free neighbours that could merge; allocated <=
  * active <= reserved.
  */
@@ -20,11 +20,11 @@ enum { ALLOC_MAX_POOLS = 16 };
 #define ALLOC_UNLIMITED UINT64_MAX
 
 struct alloc_config {
-    uint64_t capacity_bytes;            /* what the driver can give; ALLOC_UNLIMITED */
-    uint64_t max_split_bytes;           /* ALLOC_UNLIMITED: split anything */
-    uint32_t roundup_power2_divisions;  /* a power of two; 0: off */
-    uint64_t allowed_bytes;             /* per-process memory fraction × total; ALLOC_UNLIMITED */
-    double garbage_threshold;           /* 0: off; needs allowed_bytes */
+    uint64_t capacity_bytes;           /* what the driver can give; ALLOC_UNLIMITED */
+    uint64_t max_split_bytes;          /* ALLOC_UNLIMITED: split anything */
+    uint32_t roundup_power2_divisions; /* a power of two; 0: off */
+    uint64_t allowed_bytes;            /* per-process memory fraction × total; ALLOC_UNLIMITED */
+    double garbage_threshold;          /* 0: off; needs allowed_bytes */
     bool expandable;
 };
 struct alloc_config alloc_config_default(void);
@@ -32,9 +32,10 @@ struct alloc_config alloc_config_default(void);
 struct alloc_stats {
     uint64_t allocated, active, requested, reserved, inactive_split; /* bytes now */
     uint64_t peak_allocated, peak_active, peak_requested, peak_reserved;
-    uint64_t by_class[CLASS_N];       /* of allocated */
-    uint64_t peak_by_class[CLASS_N];  /* when peak_allocated was reached first */
+    uint64_t by_class[CLASS_N];      /* of allocated */
+    uint64_t peak_by_class[CLASS_N]; /* when peak_allocated was reached first */
     uint32_t segments, retries, ooms;
+    uint32_t driver_calls; /* operations ever, those of alloc_ops() */
 };
 
 /*
@@ -54,7 +55,8 @@ typedef uint32_t alloc_block; /* a handle; ALLOC_NO_BLOCK for a request of 0 byt
 #define ALLOC_NO_BLOCK UINT32_MAX
 
 struct alloc;
-struct alloc *alloc_new(const struct alloc_config *config, struct arena *arena); /* dies with arena */
+/* Dies with the arena. */
+struct alloc *alloc_new(const struct alloc_config *config, struct arena *arena);
 
 /* false: out of memory (counted in ooms; nothing else changed but what the failure order freed). */
 bool alloc_malloc(struct alloc *alloc, uint8_t pool, uint64_t bytes, enum memory_class memory_class,

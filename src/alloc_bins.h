@@ -1,9 +1,10 @@
 /*
  * The free blocks of one pool, ordered by size and then by address.
  *
- * Answers exactly what an ordered tree would (best fit, lowest address among equals), faster for the
- * few distinct sizes of a training step: sizes fall into bins, four to each doubling, a bitmap tells
- * which bins hold something, and a bin is a sorted array. It knows neither segments nor neighbours.
+ * Answers exactly what an ordered tree would (best fit, lowest address among equals), faster for
+ * the few distinct sizes of a training step: sizes fall into bins, four to each doubling, a bitmap
+ * tells which bins hold something, and a bin is a sorted array. It knows neither segments nor
+ * neighbours.
  *
  * Invariant: a bin is sorted downwards. The best entry is its last, and frees, which come mostly in
  * the reverse order of their allocations, append: both ends of that are a few instructions here in
@@ -90,8 +91,7 @@ static inline void bins_insert(struct bins *bins, struct arena *arena, uint64_t 
     bin_insert(&bins->bins[bin], arena, bytes, address, block);
 }
 
-static inline struct bin_cursor bins_find(const struct bins *bins, uint64_t bytes,
-                                          uint64_t address)
+static inline struct bin_cursor bins_find(const struct bins *bins, uint64_t bytes, uint64_t address)
 {
     uint32_t bin = bin_of(bytes);
     return (struct bin_cursor){.bin = bin, .index = bin_find(&bins->bins[bin], bytes, address)};

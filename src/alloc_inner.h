@@ -1,10 +1,10 @@
 /*
- * Inside the caching allocator: what src/alloc.c (requests), src/alloc_segments.c (driver memory) and
- * src/alloc_expandable.c share. Nobody else includes this.
+ * Inside the caching allocator: what src/alloc.c (requests), src/alloc_segments.c (driver memory)
+ * and src/alloc_expandable.c share. Nobody else includes this.
  *
  *   segment   a stretch of addresses from the driver; blocks tile it, linked by address
  *   block     live, pending (freed, but a stream may still use it), free, or unmapped (expandable)
- *   list      the free blocks of one (pool, small or large); a block never leaves its list's segments
+ *   list      the free blocks of one (pool, small or large), whose segments serve nobody else
  *
  * Of two neighbours that join, the lower keeps its index, so a segment's first block never changes.
  */
@@ -34,13 +34,13 @@ enum block_state { BLOCK_LIVE, BLOCK_PENDING, BLOCK_FREE, BLOCK_UNMAPPED };
 
 struct block {
     uint64_t bytes;
-    uint64_t address;   /* segment << 40 | offset in units of 512 bytes */
-    uint64_t requested; /* live and pending: what was asked for */
-    uint64_t born;      /* free: the count of large searches when it became so */
+    uint64_t address;    /* segment << 40 | offset in units of 512 bytes */
+    uint64_t requested;  /* live and pending: what was asked for */
+    uint64_t born;       /* free: the count of large searches when it became so */
     uint32_t prev, next; /* neighbours in the segment, or NO_BLOCK */
     uint8_t list, state, memory_class;
-    uint8_t uses;   /* live: bit s: recorded on stream s */
-    uint8_t events; /* pending: bit s: stream s is not done */
+    uint16_t uses;   /* live: bit s: recorded on stream s */
+    uint16_t events; /* pending: bit s: stream s is not done */
 };
 
 struct segment {
@@ -54,6 +54,7 @@ struct list {
     struct bin unmapped; /* expandable; by address */
 };
 
+_Static_assert(ALLOC_MAX_POOLS <= 16, "a stream is a bit of uses and events");
 enum { LIST_N = 2 * ALLOC_MAX_POOLS }; /* list = 2 × pool + (large ? 1 : 0) */
 
 struct alloc {
@@ -176,8 +177,8 @@ static inline void block_unlist(struct alloc *alloc, uint32_t block)
 }
 
 /*
- * Memory from the driver for a request of this size: a block in no list, or NO_BLOCK where the limit
- * is in the way. Takes all that it needs or nothing.
+ * Memory from the driver for a request of this size: a block in no list, or NO_BLOCK where the
+ * limit is in the way. Takes all that it needs or nothing.
  */
 uint32_t segments_grow(struct alloc *alloc, uint8_t list, uint64_t bytes);
 uint32_t expandable_grow(struct alloc *alloc, uint8_t list, uint64_t bytes);

@@ -2,8 +2,8 @@
  * Segments: what the caching allocator takes from the driver and gives back.
  *
  * Growing, releasing, mapping and unmapping, and the blocks that tile a segment. It decides nothing
- * about when: the failure order is in src/alloc.c. A number of a segment that was given back is used
- * again, lowest first, so that a step that always gives back and takes again repeats itself.
+ * about when: the failure order is in src/alloc.c. A number of a segment that was given back is
+ * used again, lowest first, so that a step that always gives back and takes again repeats itself.
  */
 #include "src/alloc_inner.h"
 
@@ -17,8 +17,8 @@ uint32_t block_more(struct alloc *alloc)
 void segment_op(struct alloc *alloc, enum segment_act act, const struct block *block,
                 uint64_t bytes)
 {
-    alloc->ops = arena_grow(alloc->arena, alloc->ops, &alloc->cap_op, alloc->n_op + 1,
-                            sizeof(*alloc->ops));
+    alloc->ops =
+        arena_grow(alloc->arena, alloc->ops, &alloc->cap_op, alloc->n_op + 1, sizeof(*alloc->ops));
     alloc->ops[alloc->n_op++] = (struct segment_op){
         .act = (uint8_t)act,
         .pool = block->list / 2,
@@ -27,6 +27,7 @@ void segment_op(struct alloc *alloc, enum segment_act act, const struct block *b
         .offset = block_offset(block),
         .bytes = bytes,
     };
+    alloc->stats.driver_calls++;
 }
 
 bool segments_fit(const struct alloc *alloc, uint64_t bytes)
@@ -48,8 +49,8 @@ uint32_t segment_new(struct alloc *alloc, uint8_t list, uint64_t bytes)
     while (number < alloc->n_segment && alloc->segments[number].first != NO_BLOCK)
         number++;
     if (number == alloc->n_segment) {
-        alloc->segments = arena_grow(alloc->arena, alloc->segments, &alloc->cap_segment,
-                                     number + 1, sizeof(*alloc->segments));
+        alloc->segments = arena_grow(alloc->arena, alloc->segments, &alloc->cap_segment, number + 1,
+                                     sizeof(*alloc->segments));
         alloc->n_segment++;
     }
     alloc->lowest_spare_segment = number + 1;
@@ -90,7 +91,7 @@ static void release_whole(struct alloc *alloc, uint32_t block)
 
 static uint32_t grow_caching(struct alloc *alloc, uint8_t list, uint64_t bytes)
 {
-    uint64_t segment = !list_is_large(list)         ? SMALL_SEGMENT_BYTES
+    uint64_t segment = !list_is_large(list)        ? SMALL_SEGMENT_BYTES
                        : bytes < OWN_SEGMENT_BYTES ? LARGE_SEGMENT_BYTES
                                                    : round_up_bytes(bytes, SEGMENT_STEP_BYTES);
     if (!segments_fit(alloc, segment))

@@ -111,7 +111,7 @@ static void next_block(struct arena *arena, size_t bytes)
     open_block(arena, block);
 }
 
-void *arena_alloc(struct arena *arena, size_t bytes)
+void *arena_take(struct arena *arena, size_t bytes)
 {
     size_t rounded = round_up(bytes);
     if (!arena->current || arena->current->size - arena->current->used < rounded)
@@ -121,7 +121,12 @@ void *arena_alloc(struct arena *arena, size_t bytes)
     unsigned char *piece = block->data + block->used;
     block->used += rounded;
     ASAN_UNPOISON_MEMORY_REGION(piece, bytes);
-    return memset(piece, 0, bytes);
+    return piece;
+}
+
+void *arena_alloc(struct arena *arena, size_t bytes)
+{
+    return memset(arena_take(arena, bytes), 0, bytes);
 }
 
 /* True where the array was the last piece of the current block and now has the new size. */

@@ -23,6 +23,8 @@ void arena_release(struct arena *arena); /* everything is gone */
 
 /* Zeroed memory on a 16-byte boundary; never NULL. */
 void *arena_alloc(struct arena *arena, size_t bytes) __attribute__((malloc, alloc_size(2)));
+/* The same, not zeroed: for arrays whose elements are written before they are read. */
+void *arena_take(struct arena *arena, size_t bytes) __attribute__((malloc, alloc_size(2)));
 #define arena_array(arena, type, n) ((type *)arena_alloc((arena), sizeof(type) * (size_t)(n)))
 
 /*

@@ -129,7 +129,7 @@ static enum status walk_run(struct walk *walk, enum exec_level level, uint32_t s
     const struct placement *placement = walk->placement;
     enum status status;
 
-    if (placement && placement->out_of_memory)
+    if (placement && placement->out_of_memory && placement->oom_step <= steps)
         return err_set(walk->err, STATUS_RUN,
                        "out of memory in step %u: no room for another %llu bytes; nothing is run",
                        placement->oom_step, (unsigned long long)placement->oom_bytes);

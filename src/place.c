@@ -14,6 +14,8 @@
 
 #define NO_INSTR UINT32_MAX
 
+enum { MIN_STEPS = 3 }; /* the step that is reported is the third */
+
 struct memory_act {
     uint64_t bytes;
     uint32_t slot, event; /* event: index in the body's tape */
@@ -29,7 +31,8 @@ struct body_acts {
 struct placing {
     const struct program *program;
     struct alloc *alloc;
-    alloc_block *blocks; /* by expanded id */
+    const struct alloc_stats *stats; /* the allocator's, now */
+    alloc_block *blocks;             /* by expanded id */
     struct body_acts *bodies;
     struct arena *arena;
     struct placement *out;
@@ -39,7 +42,7 @@ struct placing {
     uint32_t instr, event; /* where in it: at the unit level, and of the expanded walk */
     uint8_t phase;
     uint64_t peak_bytes;
-    uint32_t peak_instr;
+    uint32_t peak_instr, driver_calls; /* as far as they are noted */
 };
 
 /* One ALLOC or FREE of the expanded walk. */
@@ -81,22 +84,18 @@ static void take_ops(struct placing *placing)
     struct place_step *step = placing->step;
     uint32_t n;
     const struct segment_op *ops = alloc_ops(placing->alloc, &n);
-    if (n == 0)
-        return;
-    step->ops = arena_grow(placing->arena, step->ops, &placing->cap_op, step->n_op + n,
-                           sizeof(*step->ops));
+    step->ops =
+        arena_grow(placing->arena, step->ops, &placing->cap_op, step->n_op + n, sizeof(*step->ops));
     for (uint32_t i = 0; i < n; i++)
-        step->ops[step->n_op++] = (struct placed_op){
-            .op = ops[i], .event = placing->event, .instr = placing->instr};
+        step->ops[step->n_op++] =
+            (struct placed_op){.op = ops[i], .event = placing->event, .instr = placing->instr};
     alloc_clear_ops(placing->alloc);
+    placing->driver_calls = placing->stats->driver_calls;
 }
 
 static void note_peak(struct placing *placing)
 {
-    const struct alloc_stats *stats = alloc_stats(placing->alloc);
-    if (stats->peak_allocated == placing->peak_bytes)
-        return;
-    placing->peak_bytes = stats->peak_allocated;
+    placing->peak_bytes = placing->stats->peak_allocated;
     placing->peak_instr = placing->instr;
     placing->step->peak_phase = placing->phase;
 }
@@ -108,16 +107,19 @@ static bool place_alloc(struct placing *placing, const struct request *request)
     alloc_block *block = &placing->blocks[request->id];
     bool placed = alloc_malloc(placing->alloc, request->pool, request->bytes,
                                (enum memory_class)request->memory_class, block);
-    take_ops(placing);
+    if (placing->stats->driver_calls != placing->driver_calls)
+        take_ops(placing);
     if (!placed) {
         placing->out->out_of_memory = true;
         placing->out->oom_event = placing->event;
         placing->out->oom_bytes = request->bytes;
         return false;
     }
-    note_peak(placing);
+    if (placing->stats->peak_allocated != placing->peak_bytes)
+        note_peak(placing);
 
     struct place *place = &placing->step->places[request->id - placing->step->first_id];
+    place->placed = true;
     place->segment = UINT32_MAX;
     if (*block != ALLOC_NO_BLOCK) {
         place->segment = alloc_block_segment(placing->alloc, *block);
@@ -239,7 +241,7 @@ static uint16_t unit_of(const struct program *program, uint32_t at)
 static bool place_section(struct placing *placing, enum section_id id, struct place_step *step)
 {
     const struct section *section = &placing->program->sections[id];
-    const struct alloc_stats *stats = alloc_stats(placing->alloc), before = *stats;
+    const struct alloc_stats before = *placing->stats;
     bool placed = true;
 
     *step = (struct place_step){.peak_phase = id == SECTION_INIT ? PHASE_INIT : PHASE_FORWARD};
@@ -251,16 +253,17 @@ static bool place_section(struct placing *placing, enum section_id id, struct pl
     placing->cap_op = 0;
     placing->event = 0;
     placing->phase = step->peak_phase;
-    placing->peak_bytes = stats->peak_allocated;
+    placing->peak_bytes = placing->stats->peak_allocated;
     placing->peak_instr = NO_INSTR;
     for (uint32_t i = section->begin; placed && i < section->end; i++) {
         placing->instr = i;
         placed = place_instr(placing, &placing->program->instrs[i]);
     }
     step->peak_unit = unit_of(placing->program, placing->peak_instr);
-    step->stats = *stats;
+    step->stats = *placing->stats;
     step->stats.retries -= before.retries;
     step->stats.ooms -= before.ooms;
+    step->stats.driver_calls -= before.driver_calls;
     return placed;
 }
 
@@ -273,28 +276,36 @@ static uint32_t find_period(const uint64_t *states, uint32_t n)
     return 0;
 }
 
+/*
+ * Until the state is one that was there before, and at least to the third step. From then on passes
+ * repeat, so that what is still missing is a copy.
+ */
 static void place_steps(struct placing *placing)
 {
     struct placement *out = placing->out;
     uint64_t states[PLACE_MAX_STEPS];
 
-    while (out->n_step < PLACE_MAX_STEPS && (out->period == 0 || out->n_step < 3)) {
+    while (out->n_step < PLACE_MAX_STEPS && out->period == 0) {
         enum section_id section = out->n_step == 0 ? SECTION_FIRST : SECTION_STEADY;
-        out->oom_step = out->n_step + 1;
-        if (!place_section(placing, section, &out->steps[out->n_step]))
+        if (!place_section(placing, section, &out->steps[out->n_step])) {
+            out->oom_step = out->n_step + 1;
             return;
+        }
         states[out->n_step++] = alloc_state_hash(placing->alloc);
         out->period = find_period(states, out->n_step);
     }
-    out->oom_step = 0;
+    for (; out->n_step < MIN_STEPS; out->n_step++)
+        out->steps[out->n_step] = out->steps[out->n_step - out->period];
 }
 
 void place_program(const struct program *program, const struct alloc_config *config,
                    struct arena *arena, struct placement *out)
 {
+    struct alloc *alloc = alloc_new(config, arena);
     struct placing placing = {
         .program = program,
-        .alloc = alloc_new(config, arena),
+        .alloc = alloc,
+        .stats = alloc_stats(alloc),
         .blocks = arena_array(arena, alloc_block, program->n_expanded),
         .bodies = arena_array(arena, struct body_acts, program->bodies->n_body),
         .arena = arena,
@@ -322,16 +333,19 @@ const struct place_step *placement_step(const struct placement *placement, uint3
 
 static const struct place *find_place(const struct place_step *step, uint32_t id)
 {
-    uint32_t i = id - step->first_id; /* past n_place where the id is below */
-    return i < step->n_place ? &step->places[i] : NULL;
+    uint32_t i = id - step->first_id; /* wraps past n_place where the id is below */
+    return i < step->n_place && step->places[i].placed ? &step->places[i] : NULL;
 }
 
 const struct place *placement_place(const struct placement *placement, uint32_t step, uint32_t id)
 {
-    const struct place *place = find_place(placement_step(placement, step), id);
-    if (!place && step > 1)
+    const struct place_step *pass = placement_step(placement, step);
+    const struct place *place = pass ? find_place(pass, id) : NULL;
+    if (!place && pass && step > 1)
         place = find_place(&placement->steps[0], id);
-    return place ? place : find_place(&placement->init, id);
+    if (!place && pass)
+        place = find_place(&placement->init, id);
+    return place;
 }
 
 static uint64_t hash_step(uint64_t hash, const struct place_step *step)

@@ -1,9 +1,9 @@
 /*
  * An address for every buffer, before execution.
  *
- * Runs the allocator over the expanded program: init, first, then steady again until the allocator's
- * state at a step's end has been seen before. Steps before the period are the transient. Capacity is
- * an input: retries and out-of-memory are found here and nowhere else.
+ * Runs the allocator over the expanded program: init, first, then steady again until the
+ * allocator's state at a step's end has been seen before. Steps before the period are the
+ * transient. Capacity is an input: retries and out-of-memory are found here and nowhere else.
  */
 #ifndef SRC_PLACE_H
 #define SRC_PLACE_H
@@ -15,6 +15,7 @@ enum { PLACE_MAX_STEPS = 17 }; /* first and at most sixteen steady */
 
 struct place {
     uint32_t segment; /* UINT32_MAX: no memory (0 bytes) */
+    bool placed;      /* false: this pass did not allocate it */
     uint64_t offset;
 };
 
@@ -27,10 +28,10 @@ struct placed_op {
 
 /* One pass over one section. */
 struct place_step {
-    struct alloc_stats stats;   /* peaks, retries and ooms are those of this pass */
-    uint8_t peak_phase;         /* enum phase, when allocated peaked */
-    uint16_t peak_unit;         /* or NO_UNIT */
-    struct place *places;       /* of the section's own ids, first_id onwards; 0 where unused */
+    struct alloc_stats stats; /* peaks, retries and ooms are those of this pass */
+    uint8_t peak_phase;       /* enum phase, when allocated peaked */
+    uint16_t peak_unit;       /* or NO_UNIT */
+    struct place *places;     /* of ids first_id … first_id + n_place - 1 */
     uint32_t first_id, n_place;
     struct placed_op *ops;
     uint32_t n_op;
@@ -40,7 +41,7 @@ struct placement {
     struct place_step init;
     struct place_step steps[PLACE_MAX_STEPS]; /* first, steady, steady, … */
     uint32_t n_step;
-    uint32_t period;   /* steps n_step - period … n_step - 1 repeat; 0: none found within 16 */
+    uint32_t period;    /* steps n_step - period … n_step - 1 repeat; 0: none found within 16 */
     bool out_of_memory; /* stopped in a pass that is not counted in n_step; where, and for what: */
     uint32_t oom_step, oom_event; /* step 0 is init */
     uint64_t oom_bytes;
@@ -55,7 +56,7 @@ void place_program(const struct program *program, const struct alloc_config *con
  */
 const struct place_step *placement_step(const struct placement *placement, uint32_t step);
 
-/* Where an expanded id lies at a step; ids of earlier sections that live on are found too. */
+/* Where an expanded id lies at a step, allocated in it or before; NULL for one that is not. */
 const struct place *placement_place(const struct placement *placement, uint32_t step, uint32_t id);
 
 /* Over segments, offsets and driver operations of init and all steps. */

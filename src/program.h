@@ -96,7 +96,7 @@ const char *phase_name(enum phase phase);
 
 /* X(ENUM, name) */
 #define TASK_KINDS(X)                    \
-    X(INIT_SHARDS, "init_shards")        \
+    X(INIT, "init")                      \
     X(COPY_INPUT, "copy_input")          \
     X(COPY_IN, "copy_in")                \
     X(ALL_GATHER, "all_gather")          \

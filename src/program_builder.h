@@ -15,6 +15,9 @@ struct program_builder {
     uint32_t cap_instr, cap_task, cap_access, cap_buffer, cap_frame, cap_member;
     uint16_t microbatch; /* of all that is made next */
     uint8_t section;     /* enum section_id */
+    struct section_start {
+        uint32_t buffer, task, access, frame, event; /* the first that are the section's own */
+    } start[SECTION_N];
 };
 
 void program_builder_init(struct program_builder *builder, const struct plan *plan,
@@ -23,6 +26,14 @@ void program_builder_init(struct program_builder *builder, const struct plan *pl
 void build_section_begin(struct program_builder *builder, enum section_id section);
 void build_section_end(struct program_builder *builder);
 
+/*
+ * The last section once more, as another one: with buffers, tasks, frames and events of its own. What
+ * was made before the section and only begins in it (an ALLOC of scope RUN, a task of TASK_INIT) is
+ * left out.
+ */
+void build_repeat_section(struct program_builder *builder, enum section_id from,
+                          enum section_id to);
+
 /* A run of n member sizes; returns its index, to be used by as many groups as are equal. */
 uint32_t build_members(struct program_builder *builder, const uint64_t *bytes, uint32_t n);
 
@@ -30,11 +41,11 @@ uint32_t build_members(struct program_builder *builder, const uint64_t *bytes, u
  * The rest is inline: a search builds a program per candidate, and most of its time is here. Arrays
  * grow out of line; pointers into them are good until the next append of the same kind.
  */
-void build_grow_instrs(struct program_builder *builder);
-void build_grow_tasks(struct program_builder *builder);
-void build_grow_accesses(struct program_builder *builder);
-void build_grow_buffers(struct program_builder *builder);
-void build_grow_frames(struct program_builder *builder);
+void build_grow_instrs(struct program_builder *builder, uint32_t n); /* room for n more */
+void build_grow_tasks(struct program_builder *builder, uint32_t n);
+void build_grow_accesses(struct program_builder *builder, uint32_t n);
+void build_grow_buffers(struct program_builder *builder, uint32_t n);
+void build_grow_frames(struct program_builder *builder, uint32_t n);
 
 /* A buffer of a run of members. Not yet allocated. */
 static inline uint32_t build_group(struct program_builder *builder, enum buffer_role role,
@@ -43,7 +54,7 @@ static inline uint32_t build_group(struct program_builder *builder, enum buffer_
 {
     struct program *p = builder->program;
     if (p->n_buffer == builder->cap_buffer)
-        build_grow_buffers(builder);
+        build_grow_buffers(builder, 1);
     p->buffers[p->n_buffer] = (struct buffer){
         .bytes = bytes,
         .member = member,
@@ -71,7 +82,7 @@ static inline uint32_t build_frame(struct program_builder *builder, uint32_t pai
 {
     struct program *p = builder->program;
     if (p->n_frame == builder->cap_frame)
-        build_grow_frames(builder);
+        build_grow_frames(builder, 1);
     p->frames[p->n_frame] = (struct frame){
         .pair = pair,
         .segment = segment,
@@ -91,7 +102,7 @@ static inline void build_instr(struct program_builder *builder, enum instr_op op
 {
     struct program *p = builder->program;
     if (p->n_instr == builder->cap_instr)
-        build_grow_instrs(builder);
+        build_grow_instrs(builder, 1);
     p->instrs[p->n_instr++] =
         (struct instr){.op = (uint8_t)op, .stream = stream, .flags = flags, .id = id};
 }
@@ -106,14 +117,13 @@ static inline void build_free(struct program_builder *builder, uint32_t buffer, 
     build_instr(builder, INSTR_FREE, builder->program->buffers[buffer].pool, flags, buffer);
 }
 
-/* A task and its LAUNCH; accesses are then added to it, before the next task. */
-static inline struct task *build_launch(struct program_builder *builder, enum task_kind kind,
-                                        enum stream stream, uint16_t unit)
+/* A task that is launched later; accesses are then added to it, before the next task. */
+static inline struct task *build_task(struct program_builder *builder, enum task_kind kind,
+                                      enum stream stream, uint16_t unit)
 {
     struct program *p = builder->program;
     if (p->n_task == builder->cap_task)
-        build_grow_tasks(builder);
-    build_instr(builder, INSTR_LAUNCH, (uint8_t)stream, 0, p->n_task);
+        build_grow_tasks(builder, 1);
     struct task *task = &p->tasks[p->n_task++];
     *task = (struct task){
         .kind = (uint8_t)kind,
@@ -129,12 +139,20 @@ static inline struct task *build_launch(struct program_builder *builder, enum ta
     return task;
 }
 
+/* A task and its LAUNCH. */
+static inline struct task *build_launch(struct program_builder *builder, enum task_kind kind,
+                                        enum stream stream, uint16_t unit)
+{
+    build_instr(builder, INSTR_LAUNCH, (uint8_t)stream, 0, builder->program->n_task);
+    return build_task(builder, kind, stream, unit);
+}
+
 static inline void build_access(struct program_builder *builder, uint32_t buffer,
                                 enum access_mode mode)
 {
     struct program *p = builder->program;
     if (p->n_access == builder->cap_access)
-        build_grow_accesses(builder);
+        build_grow_accesses(builder, 1);
     p->accesses[p->n_access++] = (struct access){.buffer = buffer, .mode = mode};
     p->tasks[p->n_task - 1].n_access++;
 }

@@ -60,7 +60,7 @@ const char *program_task_name(const struct program *program, uint32_t task,
         else
             segment_name(program, segment, part, sizeof part);
     }
-    const bool whole_step = t->kind == TASK_OPTIMIZER || t->kind == TASK_INIT_SHARDS;
+    const bool whole_step = t->kind == TASK_OPTIMIZER || t->kind == TASK_INIT;
     return name_of(program, task_kind_name(t->kind), t->unit, part,
                    whole_step ? -1 : t->microbatch, out);
 }

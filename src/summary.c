@@ -3,24 +3,26 @@
  */
 #include "src/summary.h"
 
+/* What an instruction adds to the bytes alive, and how high above them it goes on the way. */
 static void summary_step(const struct program *program, const struct instr *instr, uint64_t *live,
                          uint64_t *peak)
 {
-    uint64_t high = 0;
-
     if (instr->op == INSTR_LAUNCH) {
-        const uint32_t body = program->tasks[instr->id].body;
-        if (body == NO_BODY)
+        const uint32_t id = program->tasks[instr->id].body;
+        if (id == NO_BODY)
             return;
-        high = *live + program->bodies->bodies[body].rise_bytes;
-        *live += (uint64_t)program->bodies->bodies[body].net_bytes;
-    } else if ((instr->flags & INSTR_BY_BODY) == 0 && instr->op == INSTR_ALLOC) {
-        high = *live += program->buffers[instr->id].bytes;
-    } else if ((instr->flags & INSTR_BY_BODY) == 0 && instr->op == INSTR_FREE) {
-        *live -= program->buffers[instr->id].bytes;
+        const struct body *body = &program->bodies->bodies[id];
+        if (*live + body->rise_bytes > *peak)
+            *peak = *live + body->rise_bytes;
+        *live += (uint64_t)body->net_bytes;
+        return;
     }
-    if (high > *peak)
-        *peak = high;
+    if (instr->op > INSTR_FREE || (instr->flags & INSTR_BY_BODY) != 0)
+        return;
+    const uint64_t bytes = program->buffers[instr->id].bytes;
+    *live += instr->op == INSTR_ALLOC ? bytes : -bytes;
+    if (*live > *peak)
+        *peak = *live;
 }
 
 void summary_of(const struct program *program, struct summary *out)

@@ -1,9 +1,9 @@
 /*
  * The proof that a program is safe; see verify.h, and verify_inner.h for why clocks prove it.
  *
- * One walk in host order, as often as a run needs to show all that a later step could meet: init, the
- * first step, a steady one, and one that follows a steady one. Here are streams, events and memory; it
- * knows no times, sizes or addresses. The walk stops at the first fault.
+ * One walk in host order, as often as a run needs to show all that a later step could meet: init,
+ * the first step, a steady one, and one that follows a steady one. Here are streams, events and
+ * memory; it knows no times, sizes or addresses. The walk stops at the first fault.
  */
 #include "src/verify.h"
 
@@ -12,23 +12,26 @@
 _Static_assert((int)INSTR_ALLOC < INSTR_LAUNCH && (int)INSTR_FREE < INSTR_LAUNCH,
                "what comes before LAUNCH is ALLOC or FREE");
 
+#define X(id, name) [STREAM_##id] = {.at[STREAM_##id] = 1},
+const struct clock verify_one[] = {STREAMS(X)};
+#undef X
+
 const uint8_t verify_walks[] = {SECTION_N, SECTION_INIT, SECTION_FIRST, SECTION_STEADY,
                                 SECTION_STEADY};
 
-const struct clock verify_lanes[STREAM_N]={{{-1}},{{0,-1}},{{0,0,-1}},{{0,0,0,-1}},{{0,0,0,0,-1}}};
 static inline bool walk_alloc(struct verify *v, const struct instr *instr)
 {
     struct life *life = &v->lives[instr->id];
     const bool by_body = (instr->flags & INSTR_BY_BODY) != 0;
 
     if ((life->flags & ALIVE) != 0)
-        return fault_of(v, FAULT_LIFETIME, UINT32_MAX, instr->id, "is allocated twice");
+        return verify_fault_of(v, FAULT_LIFETIME, UINT32_MAX, instr->id, "is allocated twice");
     life->uses = v->pools[instr->stream];
     life->written = 0;
     life->born = 0;
     life->flags = by_body ? ALIVE | BY_BODY : ALIVE;
     v->n_alive++;
-    return !by_body || body_alloc(v, instr->id);
+    return !by_body || verify_body_alloc(v, instr->id);
 }
 
 static inline bool walk_free(struct verify *v, const struct instr *instr)
@@ -36,12 +39,13 @@ static inline bool walk_free(struct verify *v, const struct instr *instr)
     struct life *life = &v->lives[instr->id];
 
     if ((life->flags & ALIVE) == 0)
-        return fault_of(v, FAULT_LIFETIME, UINT32_MAX, instr->id,
-                        "is freed where it is not allocated");
-    if ((instr->flags & INSTR_BY_BODY) != 0 && !body_free(v, instr->id))
+        return verify_fault_of(v, FAULT_LIFETIME, UINT32_MAX, instr->id,
+                               "is freed where it is not allocated");
+    if ((instr->flags & INSTR_BY_BODY) != 0 && !verify_body_free(v, instr->id))
         return false;
     if ((life->flags & BY_BODY) != 0 && life->born != v->program->buffers[instr->id].n_member)
-        return fault_of(v, FAULT_BODY, UINT32_MAX, instr->id, "is freed before all of it was born");
+        return verify_fault_of(v, FAULT_BODY, UINT32_MAX, instr->id,
+                               "is freed before all of it was born");
     clock_join(&v->pools[instr->stream], &life->uses);
     life->written = 0;
     life->flags = 0;
@@ -54,18 +58,16 @@ static bool fault_unwritten(struct verify *v, const struct life *life, uint32_t 
                             uint32_t buffer)
 {
     const bool alive = (life->flags & ALIVE) != 0;
-    return fault_of(v, alive ? FAULT_UNWRITTEN : FAULT_DEAD, task, buffer, NULL);
+    return verify_fault_of(v, alive ? FAULT_UNWRITTEN : FAULT_DEAD, task, buffer, NULL);
 }
 
-/* Who has followed the last write has followed all but the reads since. */
+/* The first write of a buffer may lack uses of what its memory was before, a later one its own. */
 static bool fault_write(struct verify *v, const struct clock *clock, const struct life *life,
                         uint32_t task, uint32_t buffer)
 {
     if (life->written == 0)
-        return fault_reuse(v, clock, &life->uses, task, v->program->buffers[buffer].pool, buffer);
-    if (clock->at[life->writer] < life->written)
-        return fault_after(v, FAULT_RACE, life->writer, life->written, task, buffer, NULL);
-    return fault_order(v, FAULT_RACE, clock, &life->uses, task, buffer);
+        return verify_fault_reuse(v, clock, task, v->program->buffers[buffer].pool, buffer);
+    return verify_fault_use(v, FAULT_RACE, clock, task, buffer);
 }
 
 /* A read follows the last write; a write follows all uses, before its buffer's ALLOC and since. */
@@ -78,18 +80,20 @@ static inline bool walk_access(struct verify *v, const struct clock *clock, uint
         if (life->written == 0)
             return fault_unwritten(v, life, task, access->buffer);
         if (clock->at[life->writer] < life->written)
-            return fault_after(v, FAULT_RACE, life->writer, life->written, task, access->buffer,
-                               NULL);
+            return verify_fault_after(v, FAULT_RACE, life->writer, life->written, task,
+                                      access->buffer, NULL);
     }
     if ((access->mode & ACCESS_WRITE) != 0) {
         if ((life->flags & ALIVE) == 0)
-            return fault_of(v, FAULT_DEAD, task, access->buffer, NULL);
+            return verify_fault_of(v, FAULT_DEAD, task, access->buffer, NULL);
         if (!clock_follows(clock, &life->uses))
             return fault_write(v, clock, life, task, access->buffer);
         life->written = clock->at[stream];
         life->writer = (uint16_t)stream;
+        life->uses = *clock;
+    } else {
+        clock_join(&life->uses, clock);
     }
-    life->uses.at[stream] = clock->at[stream];
     return true;
 }
 
@@ -101,12 +105,12 @@ static inline bool walk_launch(struct verify *v, const struct instr *instr)
     const struct access *end = access + task->n_access;
     struct clock *clock = &v->streams[instr->stream];
 
-    clock->at[instr->stream]++;
+    clock_count(clock, instr->stream);
     if (task->comm != COMM_NONE) {
         clock_join(clock, &v->comms[task->comm]);
         v->comms[task->comm] = *clock;
     }
-    if (task->body != NO_BODY && !body_launch(v, clock, instr))
+    if (task->body != NO_BODY && !verify_body_launch(v, clock, instr))
         return false;
     for (; access < end; access++)
         if (!walk_access(v, clock, instr->stream, access, instr->id))
@@ -118,7 +122,7 @@ static inline bool walk_launch(struct verify *v, const struct instr *instr)
 static bool walk_host_wait(struct verify *v, const struct instr *instr)
 {
     if (!v->recorded[instr->id])
-        return fault_event(v, instr);
+        return verify_fault_event(v, instr);
     for (int s = 0; s < STREAM_N; s++)
         clock_join(&v->streams[s], &v->events[instr->id]);
     return true;
@@ -127,7 +131,7 @@ static bool walk_host_wait(struct verify *v, const struct instr *instr)
 static inline bool walk_wait(struct verify *v, const struct instr *instr)
 {
     if (!v->recorded[instr->id])
-        return fault_event(v, instr);
+        return verify_fault_event(v, instr);
     clock_join(&v->streams[instr->stream], &v->events[instr->id]);
     return true;
 }
@@ -141,7 +145,7 @@ static inline void walk_record(struct verify *v, const struct instr *instr)
 /* Compares and no switch: its jump is what the walk would spend most of its time on. */
 static inline bool walk_instr(struct verify *v, const struct instr *instr)
 {
-    if (v->beside && !body_settle(v, instr))
+    if (v->beside && !verify_body_settle(v, instr))
         return false;
     if (instr->op < INSTR_LAUNCH)
         return instr->op == INSTR_ALLOC ? walk_alloc(v, instr) : walk_free(v, instr);
@@ -155,30 +159,30 @@ static inline bool walk_instr(struct verify *v, const struct instr *instr)
 }
 
 /*
- * Buffers of scope STEP must be gone. A steady walk is looked through only where it changes how many
- * buffers there are: did it free one of scope RUN in place of a STEP one, the next walk would do so
- * again, and fail.
+ * Buffers of scope STEP must be gone. A steady walk is looked through only where it changes how
+ * many buffers there are: should it have freed one of scope RUN in place of a STEP one, the next
+ * would do so again, and fail.
  */
 static bool walk_end(struct verify *v, uint32_t n_alive)
 {
     const struct program *program = v->program;
     const bool steady = verify_walks[v->walk] == SECTION_STEADY;
 
-    if (v->beside && !body_settle(v, NULL))
+    if (v->beside && !verify_body_settle(v, NULL))
         return false;
     for (uint32_t b = 0; (!steady || v->n_alive != n_alive) && b < program->n_buffer; b++)
         if ((v->lives[b].flags & ALIVE) != 0 && program->buffers[b].scope == SCOPE_STEP)
-            return fault_of(v, FAULT_LIFETIME, UINT32_MAX, b, "is alive at the end of its section");
-    return body_end(v);
+            return verify_fault_of(v, FAULT_LIFETIME, UINT32_MAX, b,
+                                   "is alive at the end of its section");
+    return verify_body_end(v);
 }
 
 static bool walk_section(struct verify *v)
 {
     const struct instr *instrs = v->program->instrs;
     const struct section *section = &v->program->sections[verify_walks[v->walk]];
-    const uint32_t n_alive = v->n_alive;
-
     const struct instr *end = instrs + section->end;
+    const uint32_t n_alive = v->n_alive;
 
     for (const struct instr *instr = instrs + section->begin; instr < end; instr++)
         if (!walk_instr(v, instr)) {
@@ -194,6 +198,7 @@ enum status verify_program(const struct program *program, struct arena *arena, s
 {
     struct verify v = {
         .program = program,
+        .arena = arena,
         .events = arena_array(arena, struct clock, program->n_event),
         .recorded = arena_array(arena, bool, program->n_event),
         .lives = arena_array(arena, struct life, program->n_buffer),
@@ -201,11 +206,11 @@ enum status verify_program(const struct program *program, struct arena *arena, s
         .acts = arena_array(arena, struct acts, program->bodies->n_body),
     };
 
-    body_acts(&v);
+    verify_body_acts(&v);
     for (v.walk = 1; v.walk <= WALKS; v.walk++) {
         if (walk_section(&v))
             continue;
-        fault_report(&v, err);
+        verify_fault_report(&v, err);
         *fault = v.fault;
         return STATUS_RUN;
     }

@@ -1,11 +1,13 @@
 /*
  * Bodies under the verifier: does the unit level say what the tapes do? See verify_inner.h.
  *
- * A body allocates, writes and frees in its stream's pool at a place of its tape that the unit level
- * does not show. So its LAUNCH and the ALLOCs and FREEs by body beside it are one act of the host:
- * nothing may stand between them, the launch must follow the uses of all that was freed in the pool,
- * and of what its tape frees, since it may itself write that memory again.
+ * A body allocates, writes and frees in its stream's pool at a place of its tape that the unit
+ * level does not show. So its LAUNCH and the ALLOCs and FREEs by body beside it are one act of the
+ * host: nothing may stand between them, the launch must follow the uses of all that was freed in
+ * the pool, and of what its tape frees, since it may itself write that memory again.
  */
+#include <assert.h>
+
 #include "src/verify_inner.h"
 
 /* Once per body, not at each launch. */
@@ -27,7 +29,7 @@ static void find_acts(const struct body_table *bodies, const struct body_pair *p
     }
 }
 
-void body_acts(struct verify *v)
+void verify_body_acts(struct verify *v)
 {
     const struct body_table *bodies = v->program->bodies;
 
@@ -38,16 +40,17 @@ void body_acts(struct verify *v)
     }
 }
 
-bool body_alloc(struct verify *v, uint32_t buffer)
+bool verify_body_alloc(struct verify *v, uint32_t buffer)
 {
     if (v->n_alloc == SLOT_BITS)
-        return fault_of(v, FAULT_BODY, UINT32_MAX, buffer, "is one more than a body allocates");
+        return verify_fault_of(v, FAULT_BODY, UINT32_MAX, buffer,
+                               "is one more than a body allocates");
     v->allocs[v->n_alloc++] = buffer;
     v->beside = true;
     return true;
 }
 
-bool body_free(struct verify *v, uint32_t buffer)
+bool verify_body_free(struct verify *v, uint32_t buffer)
 {
     const struct clock *clock = &v->streams[v->body_stream], *uses = &v->lives[buffer].uses;
     uint32_t i = 0;
@@ -55,14 +58,14 @@ bool body_free(struct verify *v, uint32_t buffer)
     while (i < v->n_free && v->frees[i] != buffer)
         i++;
     if (i == v->n_free)
-        return fault_of(v, FAULT_BODY, UINT32_MAX, buffer, "is freed by no tape beside it");
+        return verify_fault_of(v, FAULT_BODY, UINT32_MAX, buffer, "is freed by no tape beside it");
     v->frees[i] = v->frees[--v->n_free];
     v->beside = v->n_free > 0;
     return clock_follows(clock, uses) ||
-           fault_order(v, FAULT_REUSE, clock, uses, v->body_task, buffer);
+           verify_fault_use(v, FAULT_REUSE, clock, v->body_task, buffer);
 }
 
-bool body_settle(struct verify *v, const struct instr *instr)
+bool verify_body_settle(struct verify *v, const struct instr *instr)
 {
     const bool by_body = instr != NULL && (instr->flags & INSTR_BY_BODY) != 0;
 
@@ -70,12 +73,13 @@ bool body_settle(struct verify *v, const struct instr *instr)
         return true;
     if (v->n_free > 0)
         return (by_body && instr->op == INSTR_FREE) ||
-               fault_of(v, FAULT_BODY, v->body_task, v->frees[0],
-                        "is freed on the tape, by no instruction beside it");
+               verify_fault_of(v, FAULT_BODY, v->body_task, v->frees[0],
+                               "is freed on the tape, by no instruction beside it");
     return (by_body && instr->op == INSTR_ALLOC) ||
            (instr != NULL && instr->op == INSTR_LAUNCH &&
             v->program->tasks[instr->id].body != NO_BODY) ||
-           fault_of(v, FAULT_BODY, UINT32_MAX, v->allocs[0], "is allocated by no tape beside it");
+           verify_fault_of(v, FAULT_BODY, UINT32_MAX, v->allocs[0],
+                           "is allocated by no tape beside it");
 }
 
 /* The tape's births of one boundary slot: of a buffer that an ALLOC by body announced. */
@@ -86,8 +90,8 @@ static bool bear(struct verify *v, uint32_t task, uint32_t buffer, uint32_t n)
         if (v->lives[buffer].born <= v->program->buffers[buffer].n_member)
             return true;
     }
-    return fault_of(v, FAULT_BODY, task, buffer,
-                    "is allocated on the tape, by no instruction beside it");
+    return verify_fault_of(v, FAULT_BODY, task, buffer,
+                           "is allocated on the tape, by no instruction beside it");
 }
 
 /* A group is announced once, before the first of several bodies that bear its members. */
@@ -107,7 +111,8 @@ static bool bear_boundary(struct verify *v, uint32_t task, const uint32_t *bound
             }
     }
     if (known < v->n_alloc)
-        return fault_of(v, FAULT_BODY, task, v->allocs[known], "is not allocated on the tape");
+        return verify_fault_of(v, FAULT_BODY, task, v->allocs[known],
+                               "is not allocated on the tape");
     v->n_alloc = 0;
     return true;
 }
@@ -120,24 +125,27 @@ static bool pass_frame(struct verify *v, const struct clock *clock, uint32_t str
 
     if (task->kind == TASK_FORWARD) {
         if (frame->walk == v->walk)
-            return fault_of(v, FAULT_BODY, id, NO_BUFFER, "its frame has gone forward before");
-        *frame = (struct frame_life){
-            .forward = clock->at[stream], .stream = (uint8_t)stream, .walk = (uint8_t)v->walk, .open = true};
+            return verify_fault_of(v, FAULT_BODY, id, NO_BUFFER,
+                                   "its frame has gone forward before");
+        *frame = (struct frame_life){.forward = clock->at[stream],
+                                     .stream = (uint8_t)stream,
+                                     .walk = (uint8_t)v->walk,
+                                     .open = true};
         v->n_open++;
         return true;
     }
     if (!frame->open)
-        return fault_of(v, FAULT_BODY, id, NO_BUFFER, "its frame has not gone forward");
+        return verify_fault_of(v, FAULT_BODY, id, NO_BUFFER, "its frame has not gone forward");
     if (clock->at[frame->stream] < frame->forward)
-        return fault_after(v, FAULT_BODY, frame->stream, frame->forward, id, NO_BUFFER,
-                           "its frame has not gone forward before it on the device");
+        return verify_fault_after(v, FAULT_BODY, frame->stream, frame->forward, id, NO_BUFFER,
+                                  "its frame has not gone forward before it on the device");
     frame->open = false;
     v->n_open--;
-    v->pools[frame->stream].at[stream] = clock->at[stream]; /* it frees what forward kept */
+    clock_join(&v->pools[frame->stream], clock); /* it frees what forward kept */
     return true;
 }
 
-bool body_launch(struct verify *v, const struct clock *clock, const struct instr *instr)
+bool verify_body_launch(struct verify *v, const struct clock *clock, const struct instr *instr)
 {
     const struct program *program = v->program;
     const uint32_t stream = instr->stream, id = instr->id;
@@ -148,15 +156,16 @@ bool body_launch(struct verify *v, const struct clock *clock, const struct instr
     const uint32_t boundary[SLOT_BITS] = {frame->in, frame->out, frame->d_out, frame->d_in,
                                           frame->grads};
 
+    assert(task->frame < program->n_frame);
     if (task->body != (task->kind == TASK_FORWARD ? pair->forward : pair->backward))
-        return fault_of(v, FAULT_BODY, id, NO_BUFFER, "its body is not that of its frame");
+        return verify_fault_of(v, FAULT_BODY, id, NO_BUFFER, "its body is not that of its frame");
     if (!bear_boundary(v, id, boundary, acts))
         return false;
     if (!clock_follows(clock, &v->pools[stream]))
-        return fault_reuse(v, clock, &v->pools[stream], id, stream, NO_BUFFER);
+        return verify_fault_reuse(v, clock, id, stream, NO_BUFFER);
     if (!pass_frame(v, clock, stream, id))
         return false;
-    v->pools[stream].at[stream] = clock->at[stream];
+    v->pools[stream] = *clock;
     for (uint32_t bits = acts->frees; bits != 0; bits &= bits - 1)
         v->frees[v->n_free++] = boundary[__builtin_ctz(bits)];
     v->beside = v->n_free > 0;
@@ -165,11 +174,11 @@ bool body_launch(struct verify *v, const struct clock *clock, const struct instr
     return true;
 }
 
-bool body_end(struct verify *v)
+bool verify_body_end(struct verify *v)
 {
     for (uint32_t f = 0; v->n_open > 0 && f < v->program->n_frame; f++)
         if (v->frames[f].open)
-            return fault_after(v, FAULT_BODY, v->frames[f].stream, v->frames[f].forward, UINT32_MAX,
-                               NO_BUFFER, "its frame never goes backward");
+            return verify_fault_after(v, FAULT_BODY, v->frames[f].stream, v->frames[f].forward,
+                                      UINT32_MAX, NO_BUFFER, "its frame never goes backward");
     return true;
 }

@@ -1,10 +1,11 @@
 /*
  * Who is to blame: from a fault in clocks to two tasks and a buffer, and to one line of text.
  *
- * The walk keeps counts, not names, so that it stays fast. What a message needs beyond that is found
- * here by going through the host's instructions again, from the start to the fault.
+ * The walk keeps counts, not names, so that it stays fast. What a message needs beyond that is
+ * found here by going through the host's instructions again, from the start to the fault.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "src/program_print.h"
 #include "src/verify_inner.h"
@@ -26,89 +27,118 @@ static const struct instr *replay_next(const struct verify *v, struct replay *re
     return &v->program->instrs[replay->instr++];
 }
 
-static bool uses_buffer(const struct program *program, uint32_t task, uint32_t buffer)
+static void find_count(struct verify *v)
 {
-    const struct task *t = &program->tasks[task];
-    for (uint32_t i = 0; i < t->n_access; i++)
-        if (program->accesses[t->access + i].buffer == buffer)
-            return true;
-    return false;
-}
-
-static void find_first(struct verify *v, struct replay *replay)
-{
+    struct replay replay = {0};
     const struct instr *instr;
     int32_t left = v->blame.count;
 
-    while (left > 0 && (instr = replay_next(v, replay)) != NULL)
+    while (left > 0 && (instr = replay_next(v, &replay)) != NULL)
         if (instr->op == INSTR_LAUNCH && instr->stream == v->blame.stream && --left == 0)
             v->fault.first = instr->id;
 }
 
-/* Stays NO_BUFFER where the first task used a slot inside its body. */
-static void find_freed(struct verify *v, struct replay *replay)
-{
-    const struct blame *blame = &v->blame;
-    const struct instr *instr;
-    uint32_t freed = NO_BUFFER;
+/* What a search of uses knows at an instruction. */
+struct search {
+    int32_t count[STREAM_N]; /* tasks so far */
+    uint32_t *user;          /* by buffer: the first task of this life that the clock lacks */
+    uint32_t task, freed;    /* the first such of what was freed in the pool */
+};
 
-    while ((instr = replay_next(v, replay)) != NULL) {
-        if (instr->op == INSTR_ALLOC && instr->id == blame->written)
-            v->fault.buffer = freed;
-        if (freed == NO_BUFFER && instr->op == INSTR_FREE && instr->stream == blame->pool &&
-            uses_buffer(v->program, v->fault.first, instr->id))
-            freed = instr->id;
+static void search_launch(const struct verify *v, struct search *search, const struct instr *instr)
+{
+    const struct task *task = &v->program->tasks[instr->id];
+
+    if (++search->count[instr->stream] <= v->blame.clock.at[instr->stream])
+        return;
+    for (uint32_t i = 0; i < task->n_access; i++) {
+        uint32_t *user = &search->user[v->program->accesses[task->access + i].buffer];
+        if (*user == UINT32_MAX)
+            *user = instr->id;
     }
-    if (blame->written == NO_BUFFER)
-        v->fault.buffer = freed;
+    if (task->body != NO_BODY && search->task == UINT32_MAX &&
+        (instr->stream == v->blame.pool || v->frames[task->frame].stream == v->blame.pool))
+        search->task = instr->id; /* slots of its own, or that its forward left to it */
 }
 
-bool fault_of(struct verify *v, enum fault_kind kind, uint32_t second, uint32_t buffer,
-              const char *why)
+/* A buffer has a name, which a slot inside a body has not. */
+static void search_free(const struct verify *v, struct search *search, const struct instr *instr)
+{
+    if (instr->stream != v->blame.pool || search->freed != NO_BUFFER ||
+        search->user[instr->id] == UINT32_MAX)
+        return;
+    search->task = search->user[instr->id];
+    search->freed = instr->id;
+}
+
+static void find_use(struct verify *v)
+{
+    const struct blame *blame = &v->blame;
+    struct search search = {.user = arena_array(v->arena, uint32_t, v->program->n_buffer),
+                            .task = UINT32_MAX, .freed = NO_BUFFER};
+    struct search at_alloc = search;
+    struct replay replay = {0};
+    const struct instr *instr;
+
+    memset(search.user, 0xff, v->program->n_buffer * sizeof *search.user);
+    while ((instr = replay_next(v, &replay)) != NULL) {
+        if (instr->op == INSTR_ALLOC)
+            search.user[instr->id] = UINT32_MAX;
+        if (instr->op == INSTR_ALLOC && instr->id == blame->written)
+            at_alloc = search;
+        if (instr->op == INSTR_LAUNCH)
+            search_launch(v, &search, instr);
+        if (instr->op == INSTR_FREE)
+            search_free(v, &search, instr);
+    }
+    if (blame->how == BLAME_USER) {
+        v->fault.first = search.user[v->fault.buffer];
+        return;
+    }
+    if (blame->written == NO_BUFFER)
+        at_alloc = search;
+    v->fault.first = at_alloc.task;
+    v->fault.buffer = at_alloc.freed;
+}
+
+bool verify_fault_of(struct verify *v, enum fault_kind kind, uint32_t second, uint32_t buffer,
+                     const char *why)
 {
     v->fault = (struct fault){
         .kind = kind, .first = UINT32_MAX, .second = second, .buffer = buffer};
-    v->blame = (struct blame){.stream = STREAM_N, .pool = STREAM_N};
+    v->blame = (struct blame){.how = BLAME_NOBODY};
     v->why = why;
     return false;
 }
 
-bool fault_after(struct verify *v, enum fault_kind kind, uint32_t stream, int32_t count,
-                 uint32_t second, uint32_t buffer, const char *why)
+bool verify_fault_after(struct verify *v, enum fault_kind kind, uint32_t stream, int32_t count,
+                        uint32_t second, uint32_t buffer, const char *why)
 {
-    fault_of(v, kind, second, buffer, why);
-    v->blame.stream = stream;
-    v->blame.count = count;
+    verify_fault_of(v, kind, second, buffer, why);
+    v->blame = (struct blame){.how = BLAME_COUNT, .stream = stream, .count = count};
     return false;
 }
 
-/* The first stream of which clock lacks a task. */
-static uint32_t missing(const struct clock *clock, const struct clock *all)
+bool verify_fault_use(struct verify *v, enum fault_kind kind, const struct clock *clock,
+                      uint32_t second, uint32_t buffer)
 {
-    uint32_t stream = 0;
-    while (clock->at[stream] >= all->at[stream])
-        stream++;
-    return stream;
+    verify_fault_of(v, kind, second, buffer, NULL);
+    v->blame = (struct blame){
+        .how = BLAME_USER, .clock = *clock, .pool = STREAM_N, .written = NO_BUFFER};
+    return false;
 }
 
-bool fault_order(struct verify *v, enum fault_kind kind, const struct clock *clock,
-                 const struct clock *all, uint32_t second, uint32_t buffer)
+bool verify_fault_reuse(struct verify *v, const struct clock *clock, uint32_t second, uint32_t pool,
+                        uint32_t written)
 {
-    const uint32_t stream = missing(clock, all);
-    return fault_after(v, kind, stream, all->at[stream], second, buffer, NULL);
-}
-
-bool fault_reuse(struct verify *v, const struct clock *clock, const struct clock *freed,
-                 uint32_t second, uint32_t pool, uint32_t written)
-{
-    fault_order(v, FAULT_REUSE, clock, freed, second, NO_BUFFER);
-    v->blame.pool = pool;
-    v->blame.written = written;
+    verify_fault_of(v, FAULT_REUSE, second, NO_BUFFER, NULL);
+    v->blame = (struct blame){
+        .how = BLAME_FREED, .clock = *clock, .pool = pool, .written = written};
     return false;
 }
 
 /* Second is a task that the wait would hold back: the next one, of its stream or of any. */
-bool fault_event(struct verify *v, const struct instr *wait)
+bool verify_fault_event(struct verify *v, const struct instr *wait)
 {
     const uint32_t end = v->program->sections[verify_walks[v->walk]].end;
     const struct instr *next = wait + 1;
@@ -117,8 +147,8 @@ bool fault_event(struct verify *v, const struct instr *wait)
            (next->op != INSTR_LAUNCH ||
             (wait->op == INSTR_WAIT && next->stream != wait->stream)))
         next++;
-    return fault_of(v, FAULT_EVENT, next < v->program->instrs + end ? next->id : UINT32_MAX,
-                    wait->id, NULL);
+    return verify_fault_of(v, FAULT_EVENT,
+                           next < v->program->instrs + end ? next->id : UINT32_MAX, wait->id, NULL);
 }
 
 /* Of tasks and buffer what there is. */
@@ -142,17 +172,20 @@ static void report_why(const struct verify *v, const char *first, const char *se
 static void report_what(const struct verify *v, const char *first, const char *second,
                         const char *buffer, struct err *err)
 {
+    const bool slot = v->fault.buffer == NO_BUFFER;
+
     switch (v->fault.kind) {
     case FAULT_RACE:
         err_set(err, STATUS_RUN, "race on buffer '%s': '%s' does not follow '%s'", buffer, second,
                 first);
         break;
     case FAULT_REUSE:
-        err_set(err, STATUS_RUN, "memory of '%s', freed, may be written by '%s' while '%s' uses it",
-                buffer, second, first);
+        err_set(err, STATUS_RUN, "memory of %s%s%s may be written by '%s' while '%s' uses it",
+                slot ? "a freed slot" : "freed buffer '", buffer, slot ? "" : "'", second, first);
         break;
     case FAULT_UNWRITTEN:
-        err_set(err, STATUS_RUN, "buffer '%s' is read by '%s' and nothing wrote it", buffer, second);
+        err_set(err, STATUS_RUN, "buffer '%s' is read by '%s' and nothing wrote it", buffer,
+                second);
         break;
     case FAULT_DEAD:
         err_set(err, STATUS_RUN, "buffer '%s' is used by '%s' and not allocated", buffer, second);
@@ -166,18 +199,16 @@ static void report_what(const struct verify *v, const char *first, const char *s
     }
 }
 
-enum status fault_report(struct verify *v, struct err *err)
+enum status verify_fault_report(struct verify *v, struct err *err)
 {
     const struct fault *f = &v->fault;
     char first[PROGRAM_NAME_MAX] = "", second[PROGRAM_NAME_MAX] = "the end of the section";
-    char buffer[PROGRAM_NAME_MAX] = "a slot of its body";
+    char buffer[PROGRAM_NAME_MAX] = "";
 
-    struct replay replay = {0};
-
-    if (v->blame.stream != STREAM_N)
-        find_first(v, &replay);
-    if (v->blame.pool != STREAM_N)
-        find_freed(v, &replay);
+    if (v->blame.how == BLAME_COUNT)
+        find_count(v);
+    else if (v->blame.how != BLAME_NOBODY)
+        find_use(v);
     if (f->first != UINT32_MAX)
         program_task_name(v->program, f->first, first);
     if (f->second != UINT32_MAX)

@@ -2,14 +2,14 @@
  * Inside the verifier: what src/verify.c (order and memory), src/verify_body.c (bodies and their
  * frames) and src/verify_fault.c (who is to blame) share. Nobody else includes this.
  *
- * Tasks are counted per stream, from 1. A clock says per stream how many tasks lie before a point, so
- * that "a happens before b" is one compare: b's clock at a's stream against a's count. This is exact,
- * not an estimate: a stream is a chain, so what lies before a point is a prefix of each stream and its
- * length says all; every rule of order joins prefixes. For the same reason many tasks are followed
- * exactly where the last of them on each stream is. So one clock stands for the uses of everything
- * freed in a pool, and one for all that a write of a buffer must follow: it starts as its pool's at the
- * ALLOC, for the memory's earlier uses, and takes up each use. What the first write has followed, every
- * later use follows through it, so that nothing need be taken out again.
+ * Tasks are counted per stream, from 1. A clock says per stream how many tasks lie before a point,
+ * so that "a happens before b" is one compare: b's clock at a's stream against a's count. This is
+ * exact, not an estimate: a stream is a chain, so what lies before a point is a prefix of each
+ * stream and its length says all; every rule of order joins prefixes. Whoever follows a task
+ * follows all that lies before it, so that following many tasks is following the join of their
+ * clocks. One clock stands for the uses of everything freed in a pool, and one for all that the
+ * next write of a buffer must follow: it starts as its pool's at the ALLOC, for the earlier uses of
+ * the memory, is replaced by that of each write, and joined with that of each read.
  */
 #ifndef SRC_VERIFY_INNER_H
 #define SRC_VERIFY_INNER_H
@@ -29,7 +29,7 @@ enum { ALIVE = 1, BY_BODY = 2 };
 
 /* A buffer since its last ALLOC. */
 struct life {
-    struct clock uses; /* of it, and of what was freed in its pool before */
+    struct clock uses; /* what the next write must follow */
     int32_t written;   /* count of its last write, on stream writer; 0: none, or freed */
     uint32_t born;     /* members that tapes have allocated */
     uint16_t writer, flags; /* not bytes: a store of one could be to anything */
@@ -47,22 +47,28 @@ struct acts {
     uint8_t allocs, frees;
 };
 
-/*
- * What a fault still has to be given: its first task, as the walk knows it, and the buffer that this
- * task used and the host freed, before the ALLOC of what was written. Streams are STREAM_N where there
- * is nothing to find.
- */
+/* How the first task of a fault is to be found, and with it, for BLAME_FREED, the buffer. */
+enum blame_how {
+    BLAME_NOBODY,
+    BLAME_COUNT, /* the count-th task of a stream */
+    BLAME_USER,  /* a use of the buffer that is not in the clock */
+    BLAME_FREED, /* the same, of what was freed in the pool before the ALLOC of written */
+};
 struct blame {
+    enum blame_how how;
     int32_t count;
     uint32_t stream, pool;
-    uint32_t written; /* NO_BUFFER: a body's slots */
+    uint32_t written; /* NO_BUFFER: slots of the body that is launched now */
+    struct clock clock;
 };
 
 enum { WALKS = 4 };
 extern const uint8_t verify_walks[WALKS + 1]; /* sections; walk 0 is none */
+extern const struct clock verify_one[STREAM_N]; /* one task on the stream */
 
 struct verify {
     const struct program *program;
+    struct arena *arena;
     struct clock streams[STREAM_N], comms[COMM_N];
     struct clock pools[STREAM_N]; /* uses of all that was freed so far */
     struct clock *events;
@@ -100,30 +106,37 @@ static inline void clock_join(struct clock *clock, const struct clock *other)
         clock->at[i] = clock->at[i] < other->at[i] ? other->at[i] : clock->at[i];
 }
 
+/* One task more. All lanes are added to, since a load behind a store to one of them would stall. */
+static inline void clock_count(struct clock *clock, uint32_t stream)
+{
+    for (int i = 0; i < LANES; i++)
+        clock->at[i] += verify_one[stream].at[i];
+}
+
 /* These note a fault and return false, which ends the walk. */
-bool fault_of(struct verify *v, enum fault_kind kind, uint32_t second, uint32_t buffer,
-              const char *why);
+bool verify_fault_of(struct verify *v, enum fault_kind kind, uint32_t second, uint32_t buffer,
+                     const char *why);
 /* First is the count-th task of a stream. */
-bool fault_after(struct verify *v, enum fault_kind kind, uint32_t stream, int32_t count,
-                 uint32_t second, uint32_t buffer, const char *why);
-/* First is one of the tasks that all stands for, and clock lacks it. */
-bool fault_order(struct verify *v, enum fault_kind kind, const struct clock *clock,
-                 const struct clock *all, uint32_t second, uint32_t buffer);
-/* The same, of uses of what was freed in a pool; second writes a buffer, or NO_BUFFER: in a body. */
-bool fault_reuse(struct verify *v, const struct clock *clock, const struct clock *freed,
-                 uint32_t second, uint32_t pool, uint32_t written);
-bool fault_event(struct verify *v, const struct instr *wait);
+bool verify_fault_after(struct verify *v, enum fault_kind kind, uint32_t stream, int32_t count,
+                        uint32_t second, uint32_t buffer, const char *why);
+/* First used the buffer, and clock lacks it. */
+bool verify_fault_use(struct verify *v, enum fault_kind kind, const struct clock *clock,
+                      uint32_t second, uint32_t buffer);
+/* The same of what was freed in a pool; second writes a buffer, or NO_BUFFER: slots of its body. */
+bool verify_fault_reuse(struct verify *v, const struct clock *clock, uint32_t second, uint32_t pool,
+                        uint32_t written);
+bool verify_fault_event(struct verify *v, const struct instr *wait);
 /* Find what is still to be found, and say it. */
-enum status fault_report(struct verify *v, struct err *err);
+enum status verify_fault_report(struct verify *v, struct err *err);
 
 /* The boundary acts of every body, into v->acts, which is zeroed. */
-void body_acts(struct verify *v);
+void verify_body_acts(struct verify *v);
 /* LAUNCH of a body, its clock already counting it: before its accesses. */
-bool body_launch(struct verify *v, const struct clock *clock, const struct instr *instr);
-bool body_alloc(struct verify *v, uint32_t buffer); /* ALLOC by body */
-bool body_free(struct verify *v, uint32_t buffer);  /* FREE by body */
+bool verify_body_launch(struct verify *v, const struct clock *clock, const struct instr *instr);
+bool verify_body_alloc(struct verify *v, uint32_t buffer); /* ALLOC by body */
+bool verify_body_free(struct verify *v, uint32_t buffer);  /* FREE by body */
 /* An instruction, or NULL for the section's end, while ALLOCs or FREEs by body are outstanding. */
-bool body_settle(struct verify *v, const struct instr *instr);
-bool body_end(struct verify *v); /* of a section */
+bool verify_body_settle(struct verify *v, const struct instr *instr);
+bool verify_body_end(struct verify *v); /* of a section */
 
 #endif

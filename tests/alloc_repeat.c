@@ -1,5 +1,5 @@
 /*
- * A step that repeats, on the allocator alone: when its state was seen before, the next step is known.
+ * A step that repeats, on the allocator alone: from a state that was seen before, all follows.
  *
  * Random scripts of requests on four pools are run over and over, with and without a capacity that
  * makes every step give memory back and take it again. Also here: sizes that cannot be.
@@ -145,7 +145,8 @@ static void test_period(uint64_t seed)
     }
     is_int(foreseen, N_SCRIPT, "after an equal state a step's addresses and operations are equal");
     ok(periods > N_SCRIPT / 2, "most steps come to repeat themselves (%" PRIu32 ")", periods);
-    ok(with_retries > 0, "also such as give back and take again in each (%" PRIu32 ")", with_retries);
+    ok(with_retries > 0, "also such as give back and take again in each (%" PRIu32 ")",
+       with_retries);
 }
 
 /* Two segments of equal size, of which one, the other, both or none are in use. */

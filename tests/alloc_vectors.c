@@ -4,7 +4,6 @@
  * Steps are ["a", name, bytes, stream], ["r", name, stream], ["f", name], ["done", stream] and
  * ["empty"]. Names are single letters; the stream is C where none is named.
  */
-#include <cjson/cJSON.h>
 #include <string.h>
 
 #include "src/alloc.h"
@@ -45,6 +44,14 @@ static double double_of(const struct json_at *at, const char *key)
     return value;
 }
 
+static bool bool_of(const struct json_at *at, const char *key)
+{
+    bool value;
+    struct err err;
+    must(json_get_bool(at, key, &value, &err), &err);
+    return value;
+}
+
 static const char *text_of(const struct json_at *at, const char *key)
 {
     const char *value;
@@ -60,11 +67,27 @@ static struct alloc_config read_config(const struct json_at *at)
     config.max_split_bytes = u64_of(at, "max_split", ALLOC_UNLIMITED);
     config.roundup_power2_divisions = (uint32_t)u64_of(at, "pow2div", 0);
     config.garbage_threshold = double_of(at, "gc_threshold");
-    config.expandable = json_has(at, "expandable");
+    if (json_has(at, "expandable"))
+        config.expandable = bool_of(at, "expandable");
     if (json_has(at, "fraction"))
         config.allowed_bytes =
             (uint64_t)(double_of(at, "fraction") * (double)config.capacity_bytes);
     return config;
+}
+
+/* A number that is no object's member, by way of its text. */
+static uint64_t number_of(const struct json_at *at)
+{
+    struct text text;
+    uint64_t value;
+
+    text_init(&text);
+    json_print(at->node, &text);
+    text.at[strcspn(text.at, "\n")] = '\0';
+    if (!text_to_u64(text.at, &value))
+        tap_bail("a size that is no whole number");
+    text_release(&text);
+    return value;
 }
 
 /* The words of a step; numbers are NULL here and are left in *bytes. */
@@ -75,7 +98,7 @@ static int read_words(const struct json_at *op, const char *words[MAX_WORDS], ui
         struct err err;
         words[n] = NULL;
         if (json_is_number(&it))
-            *bytes = (uint64_t)it.node->valuedouble;
+            *bytes = number_of(&it);
         else
             must(json_string(&it, &words[n], &err), &err);
         n++;

@@ -191,6 +191,16 @@ run sim llama3-8b --json
 ok "fits is what its parts say" agrees
 ok "llama3-8b on 8 GPUs fits" is "$(field fits)" true
 ok "classes sum to the allocated peak" sums_up
+# pools ALLOCATOR: what the streams have reserved is the reserved peak, as nothing was given back
+pools() {
+    "$UNSHARD" sim llama3-8b --layers 2 --allocator "$1" --json >"$tmp/pools.json" || return 1
+    awk -F'[:,]' '/"peak_reserved_bytes"/ && !peak { peak = $2 }
+        /reserved_by_pool/ { inside = 1; next } /}/ { inside = 0 } inside { sum += $2 }
+        END { exit !(sum > 0 && sum == peak + 0) }' "$tmp/pools.json"
+}
+for allocator in caching expandable; do
+    ok "streams sum to the reserved peak, $allocator" pools "$allocator"
+done
 run sim llama3-405b --json
 ok "a model that does not fit is simulated with exit code 0" is "$code" 0
 ok "it says so" is "$(field fits)" false

@@ -114,7 +114,7 @@ static void test_gather_before_reduce(void)
 
 /*
  * A late host, 10 ns a launch. F0 has 5 kernels worth 20 ns together, the last one 4: issued from
- * 10 to 50, so it runs 10…54 and not 10…30. The gather behind it is issued at 60 and no prefetch any
+ * 10 to 50, so it runs 10…54 and not 10…30. The gather behind it is issued at 60, no prefetch any
  * more; F1, 5 kernels issued from 70 to 110, waits for nothing: 70…114.
  *     host  F0 10…50 | G1 60 | F1 70…110
  */

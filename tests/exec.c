@@ -42,7 +42,7 @@ static void build(struct arena *arena, struct program *program)
     build_section_begin(&build, SECTION_INIT);
     const uint32_t shard = build_buffer(&build, ROLE_SHARD, STREAM_C, 0, 1024);
     build_alloc(&build, shard, 0);
-    build_launch(&build, TASK_INIT_SHARDS, STREAM_C, 0);
+    build_launch(&build, TASK_INIT, STREAM_C, 0);
     build_section_end(&build);
 
     build_section_begin(&build, SECTION_FIRST);
@@ -187,6 +187,14 @@ static void test_out_of_memory(const struct program *program)
     is_str(err.text, "out of memory in step 2: no room for another 4096 bytes; nothing is run",
            "the reason says where memory ended");
     is_str(fake.log.at, "close\n", "no call but close is made");
+    fake_backend_release(&fake);
+
+    struct placement later = placement;
+    later.out_of_memory = true;
+    later.oom_step = 3;
+    fake_backend_init(&fake, 0);
+    is_int(exec_program(program, EXEC_UNIT, &later, 2, &fake_backend, &fake, &err), STATUS_OK,
+           "the steps before memory ends are run");
     fake_backend_release(&fake);
 }
 

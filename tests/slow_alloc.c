@@ -84,8 +84,7 @@ static uint64_t reach(const struct slow_alloc *slow, const struct slow_piece *pi
     return piece->bytes + (at_tail ? slow->pieces[i + 1].bytes : 0);
 }
 
-static bool search(struct slow_alloc *slow, uint8_t pool, bool large, uint64_t bytes,
-                   uint32_t *out)
+static bool search(struct slow_alloc *slow, uint8_t pool, bool large, uint64_t bytes, uint32_t *out)
 {
     static struct slow_sorted sorted;
     const uint64_t max_split = slow->config.max_split_bytes;
@@ -97,8 +96,7 @@ static bool search(struct slow_alloc *slow, uint8_t pool, bool large, uint64_t b
         i++;
     if (i == sorted.n)
         return false;
-    while (i + 1 < sorted.n &&
-           reach(slow, &sorted.pieces[i + 1]) < reach(slow, &sorted.pieces[i]))
+    while (i + 1 < sorted.n && reach(slow, &sorted.pieces[i + 1]) < reach(slow, &sorted.pieces[i]))
         i++;
     if (bytes < max_split && sorted.pieces[i].bytes >= max_split)
         return false;
@@ -163,8 +161,7 @@ bool slow_malloc(struct slow_alloc *slow, uint8_t pool, uint64_t bytes, uint8_t 
 static uint32_t find(const struct slow_alloc *slow, uint64_t tag)
 {
     uint32_t i = 0;
-    while (i < slow->n_piece &&
-           (slow->pieces[i].state != SLOW_LIVE || slow->pieces[i].tag != tag))
+    while (i < slow->n_piece && (slow->pieces[i].state != SLOW_LIVE || slow->pieces[i].tag != tag))
         i++;
     return i;
 }
@@ -191,14 +188,14 @@ void slow_record_stream(struct slow_alloc *slow, uint64_t tag, uint8_t stream)
 {
     uint32_t i = find(slow, tag);
     if (i < slow->n_piece && slow->segments[slow->pieces[i].segment].pool != stream)
-        slow->pieces[i].uses |= (uint8_t)(1 << stream);
+        slow->pieces[i].uses |= (uint16_t)(1 << stream);
 }
 
 void slow_events_done(struct slow_alloc *slow, uint8_t stream)
 {
     for (uint32_t i = 0; i < slow->n_piece; i++)
         if (slow->pieces[i].state == SLOW_PENDING)
-            slow->pieces[i].events &= (uint8_t)~(1 << stream);
+            slow->pieces[i].events &= (uint16_t) ~(1 << stream);
 }
 
 void slow_empty_cache(struct slow_alloc *slow)

@@ -17,8 +17,9 @@ struct slow_piece {
     uint32_t segment;
     uint64_t offset, bytes, requested, freed_at;
     enum slow_state state;
-    uint8_t memory_class, uses, events;
-    uint64_t tag; /* live: what the caller names it by */
+    uint8_t memory_class;
+    uint16_t uses, events; /* bit s: stream s */
+    uint64_t tag;          /* live: what the caller names it by */
 };
 
 struct slow_segment {
@@ -41,7 +42,8 @@ void slow_init(struct slow_alloc *slow, const struct alloc_config *config);
 /* tag: a new one; slow_find() then tells the address. */
 bool slow_malloc(struct slow_alloc *slow, uint8_t pool, uint64_t bytes, uint8_t memory_class,
                  uint64_t tag);
-const struct slow_piece *slow_find(const struct slow_alloc *slow, uint64_t tag); /* NULL: not live */
+/* NULL where it is not live. */
+const struct slow_piece *slow_find(const struct slow_alloc *slow, uint64_t tag);
 void slow_free(struct slow_alloc *slow, uint64_t tag);
 void slow_record_stream(struct slow_alloc *slow, uint64_t tag, uint8_t stream);
 void slow_events_done(struct slow_alloc *slow, uint8_t stream);

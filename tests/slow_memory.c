@@ -99,6 +99,7 @@ static void note(struct slow_alloc *slow, enum segment_act act, uint32_t segment
 {
     if (slow->n_op == SLOW_MAX_OPS)
         tap_bail("the slow allocator has too many driver operations");
+    slow->stats.driver_calls++;
     slow->ops[slow->n_op++] = (struct segment_op){
         .act = (uint8_t)act,
         .pool = slow->segments[segment].pool,
@@ -153,7 +154,8 @@ static int compare_pieces(const void *a, const void *b)
     return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-void slow_sort_free(const struct slow_alloc *slow, uint8_t pool, bool large, struct slow_sorted *out)
+void slow_sort_free(const struct slow_alloc *slow, uint8_t pool, bool large,
+                    struct slow_sorted *out)
 {
     out->n = 0;
     for (uint32_t i = 0; i < slow->n_piece; i++)
@@ -175,7 +177,9 @@ uint32_t slow_index_of(const struct slow_alloc *slow, const struct slow_piece *p
 static bool grow_caching(struct slow_alloc *slow, uint8_t pool, bool large, uint64_t bytes,
                          uint32_t *out)
 {
-    uint64_t segment = !large ? 2 * SLOW_MIB : bytes < 10 * SLOW_MIB ? 20 * SLOW_MIB : slow_up_to(bytes, 2 * SLOW_MIB);
+    uint64_t segment = !large                  ? 2 * SLOW_MIB
+                       : bytes < 10 * SLOW_MIB ? 20 * SLOW_MIB
+                                               : slow_up_to(bytes, 2 * SLOW_MIB);
     if (!driver_has(slow, segment))
         return false;
     *out = reserve(slow, pool, large, segment, SLOW_FREE);
@@ -215,7 +219,8 @@ static bool grow_expandable(struct slow_alloc *slow, uint8_t pool, bool large, u
     for (uint32_t i = 0; i < slow->n_piece; i++) {
         if (slow->pieces[i].state != SLOW_UNMAPPED || !in_list(slow, i, pool, large))
             continue;
-        bool free_below = i > 0 && slow_has_upper(slow, i - 1) && slow->pieces[i - 1].state == SLOW_FREE;
+        bool free_below =
+            i > 0 && slow_has_upper(slow, i - 1) && slow->pieces[i - 1].state == SLOW_FREE;
         *out = i - free_below;
         if (!walk_room(slow, *out, bytes, false, &pages))
             continue;
@@ -369,4 +374,3 @@ void slow_collect(struct slow_alloc *slow)
     while (slow->stats.reserved > most && collect_round(slow) > 0)
         slow_count(slow);
 }
-

@@ -164,10 +164,13 @@ static enum status place(struct prepared *prepared, struct sim_report *report, s
                    text_bytes(report->placement.oom_bytes, bytes));
 }
 
+/* In expandable mode reserve and release are of addresses, and only what is mapped is memory. */
 static void add_pool_bytes(const struct place_step *step, uint64_t pool_bytes[STREAM_N])
 {
     for (uint32_t i = 0; i < step->n_op; i++) {
         const struct segment_op *op = &step->ops[i].op;
+        if (op->expandable && (op->act == SEGMENT_RESERVE || op->act == SEGMENT_RELEASE))
+            continue;
         if (op->act == SEGMENT_RESERVE || op->act == SEGMENT_MAP)
             pool_bytes[op->pool] += op->bytes;
         else

@@ -7,27 +7,12 @@
 /* Fused AdamW takes five lists, which is 30 tensors a launch in multi_tensor_apply. */
 enum { ADAMW_TENSORS = 30 };
 
-/* A buffer that lives to the end of the run. */
-static void make_lasting(struct schedule *sched, uint32_t buffer)
-{
-    sched->build.program->buffers[buffer].scope = SCOPE_RUN;
-    build_alloc(&sched->build, buffer, 0);
-}
-
 void schedule_init_shards(struct schedule *sched)
 {
     build_mark(&sched->build, PHASE_INIT, false);
     for (uint32_t u = 0; u < sched->plan->n_unit; u++) {
-        const struct unit_layout *unit = layout_of(sched, u);
-        const uint64_t bytes = unit->shard_elements * dtype_bytes(unit->storage_dtype);
-        sched->units[u].shard = build_group(&sched->build, ROLE_SHARD, STREAM_C, (uint16_t)u,
-                                            members_of(sched, u)->shard, unit->n_param, bytes);
-        make_lasting(sched, sched->units[u].shard);
-        struct task *task = build_launch(&sched->build, TASK_INIT_SHARDS, STREAM_C, (uint16_t)u);
-        task->dtype = unit->storage_dtype;
-        task->elements = unit->shard_elements;
-        task->kernels = (uint16_t)unit->n_param;
-        build_access(&sched->build, sched->units[u].shard, ACCESS_WRITE);
+        build_alloc(&sched->build, sched->units[u].shard, 0);
+        build_instr(&sched->build, INSTR_LAUNCH, STREAM_C, 0, sched->units[u].init_shard);
     }
     build_mark(&sched->build, PHASE_INIT, true);
 }
@@ -61,18 +46,16 @@ static uint32_t boundary(struct schedule *sched, enum buffer_role role, uint32_t
 }
 
 /*
- * The matrix library's workspace of one host thread, born before the first body that needs it.
+ * The matrix library's workspace of one host thread is born before the first body that needs it.
  * PyTorch makes it at that body's first product, one or two tensors later: same bytes, same peak.
  */
 static void need_workspace(struct schedule *sched, enum task_kind kind, const struct body *body)
 {
-    uint32_t *workspace = &sched->workspace[kind == TASK_BACKWARD];
+    const unsigned thread = kind == TASK_BACKWARD;
 
-    if (!body->uses_gemm || *workspace != NO_BUFFER)
-        return;
-    *workspace = build_buffer(&sched->build, ROLE_WORKSPACE, STREAM_C, NO_UNIT,
-                              sched->plan->options.workspace_bytes);
-    make_lasting(sched, *workspace);
+    if (body->uses_gemm && !sched->has_workspace[thread])
+        build_alloc(&sched->build, sched->workspace[thread], 0);
+    sched->has_workspace[thread] |= body->uses_gemm;
 }
 
 static void launch_body(struct schedule *sched, enum task_kind kind, uint16_t unit, uint32_t frame,
@@ -190,15 +173,12 @@ uint32_t schedule_backward_body(struct schedule *sched, uint32_t s, uint32_t d_o
     return d_in;
 }
 
-/* Adam's moments and counters, born in the first optimizer task. */
-static void need_states(struct schedule *sched)
+/* Adam's moments and counters are born zero right before the first optimizer task. */
+static void init_states(struct schedule *sched)
 {
     for (uint32_t u = 0; u < sched->plan->n_unit; u++) {
-        const struct shape_members *shape = members_of(sched, u);
-        sched->units[u].states =
-            build_group(&sched->build, ROLE_STATE, STREAM_C, (uint16_t)u, shape->states,
-                        ADAMW_STATES * layout_of(sched, u)->n_param, shape->states_bytes);
-        make_lasting(sched, sched->units[u].states);
+        build_alloc(&sched->build, sched->units[u].states, 0);
+        build_instr(&sched->build, INSTR_LAUNCH, STREAM_C, 0, sched->units[u].init_states);
     }
 }
 
@@ -209,8 +189,7 @@ void schedule_optimizer(struct schedule *sched)
     uint64_t elements = 0;
 
     build_mark(&sched->build, PHASE_OPTIMIZER, false);
-    if (sched->first_step)
-        need_states(sched);
+    init_states(sched);
     for (uint32_t u = 0; u < sched->plan->n_unit; u++) {
         n_param += layout_of(sched, u)->n_param;
         elements += layout_of(sched, u)->shard_elements;
@@ -222,8 +201,7 @@ void schedule_optimizer(struct schedule *sched)
     for (uint32_t u = 0; u < sched->plan->n_unit; u++) {
         build_access(&sched->build, sched->units[u].grad_shard, ACCESS_READ);
         build_access(&sched->build, sched->units[u].shard, ACCESS_UPDATE);
-        build_access(&sched->build, sched->units[u].states,
-                     sched->first_step ? ACCESS_WRITE : ACCESS_UPDATE);
+        build_access(&sched->build, sched->units[u].states, ACCESS_UPDATE);
     }
     for (uint32_t u = 0; u < sched->plan->n_unit; u++) {
         build_free(&sched->build, sched->units[u].grad_shard, 0);

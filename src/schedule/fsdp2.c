@@ -134,10 +134,9 @@ static void backward(struct schedule *sched, uint32_t d_out)
     build_mark(&sched->build, PHASE_BACKWARD, true);
 }
 
-static void step_section(struct schedule *sched, enum section_id section)
+static void first_step(struct schedule *sched)
 {
-    build_section_begin(&sched->build, section);
-    sched->first_step = section == SECTION_FIRST;
+    build_section_begin(&sched->build, SECTION_FIRST);
     for (uint64_t m = 0; m < sched->plan->options.accum; m++) {
         sched->build.microbatch = (uint16_t)m;
         forward(sched);
@@ -157,6 +156,6 @@ void schedule_fsdp2(const struct plan *plan, const struct layout *layout,
     build_section_begin(&sched.build, SECTION_INIT);
     schedule_init_shards(&sched);
     build_section_end(&sched.build);
-    step_section(&sched, SECTION_FIRST);
-    step_section(&sched, SECTION_STEADY);
+    first_step(&sched);
+    build_repeat_section(&sched.build, SECTION_FIRST, SECTION_STEADY);
 }

@@ -36,6 +36,48 @@ static void prepare_shapes(struct schedule *sched, struct arena *arena)
     }
 }
 
+static uint32_t lasting_buffer(struct schedule *sched, uint32_t buffer)
+{
+    sched->build.program->buffers[buffer].scope = SCOPE_RUN;
+    return buffer;
+}
+
+/* The task that first fills a lasting group of a unit, one kernel a member. */
+static uint32_t init_task(struct schedule *sched, uint32_t u, uint32_t buffer, enum dtype dtype)
+{
+    const struct buffer *filled = &sched->build.program->buffers[buffer];
+    struct task *task = build_task(&sched->build, TASK_INIT, STREAM_C, (uint16_t)u);
+
+    task->dtype = (uint8_t)dtype;
+    task->elements = filled->bytes / dtype_bytes(dtype);
+    task->kernels = (uint16_t)filled->n_member;
+    build_access(&sched->build, buffer, ACCESS_WRITE);
+    return sched->build.program->n_task - 1;
+}
+
+/* What lives to the end of the run is made ahead of every section; where it is born they say. */
+static void make_lasting(struct schedule *sched)
+{
+    for (uint32_t u = 0; u < sched->plan->n_unit; u++) {
+        const struct unit_layout *unit = layout_of(sched, u);
+        const struct shape_members *shape = members_of(sched, u);
+        struct unit_state *state = &sched->units[u];
+        state->shard = lasting_buffer(
+            sched,
+            build_group(&sched->build, ROLE_SHARD, STREAM_C, (uint16_t)u, shape->shard,
+                        unit->n_param, unit->shard_elements * dtype_bytes(unit->storage_dtype)));
+        state->init_shard = init_task(sched, u, state->shard, unit->storage_dtype);
+        state->states = lasting_buffer(
+            sched, build_group(&sched->build, ROLE_STATE, STREAM_C, (uint16_t)u, shape->states,
+                               ADAMW_STATES * unit->n_param, shape->states_bytes));
+        state->init_states = init_task(sched, u, state->states, DTYPE_FP32);
+    }
+    for (int thread = 0; thread < 2; thread++)
+        sched->workspace[thread] =
+            lasting_buffer(sched, build_buffer(&sched->build, ROLE_WORKSPACE, STREAM_C, NO_UNIT,
+                                               sched->plan->options.workspace_bytes));
+}
+
 void schedule_init(struct schedule *sched, const struct plan *plan, const struct layout *layout,
                    const struct body_table *bodies, struct arena *arena, struct program *program)
 {
@@ -47,10 +89,10 @@ void schedule_init(struct schedule *sched, const struct plan *plan, const struct
         .order = arena_array(arena, uint32_t, plan->n_unit + 1),
         .frames = arena_array(arena, uint32_t, plan->n_segment + 1),
         .gathered = {.buffer = NO_BUFFER},
-        .workspace = {NO_BUFFER, NO_BUFFER},
     };
     program_builder_init(&sched->build, plan, layout, bodies, arena, program);
     for (uint32_t u = 0; u < plan->n_unit; u++)
         sched->units[u].grads = sched->units[u].grad_shard = NO_BUFFER;
     prepare_shapes(sched, arena);
+    make_lasting(sched);
 }

@@ -22,6 +22,7 @@ struct shape_members {
 
 struct unit_state {
     uint32_t shard, states;          /* buffers of scope RUN */
+    uint32_t init_shard, init_states; /* the tasks that fill them first */
     uint32_t gathered, gather_event; /* of a pending all-gather */
     uint32_t full;                   /* unsharded parameters, while is_full */
     uint32_t grads;                  /* gradients from autograd, or NO_BUFFER */
@@ -49,8 +50,8 @@ struct schedule {
     uint32_t post_event;   /* the last post-reduce work on stream RS */
     uint32_t *frames;      /* of this microbatch, by segment */
     uint32_t input;        /* token ids and labels of this microbatch */
-    uint32_t workspace[2]; /* of the forward thread and of autograd's */
-    bool first_step;
+    uint32_t workspace[2]; /* of the forward thread and of autograd's; scope RUN */
+    bool has_workspace[2];
 };
 
 /* pieces.c */
