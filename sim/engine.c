@@ -13,11 +13,11 @@
 #include "sim/engine_inner.h"
 #include "src/program_print.h"
 
-#define APPEND(engine, array, n, cap, value)                                                   \
-    do {                                                                                       \
-        if ((n) == (cap))                                                                      \
-            (array) = arena_grow((engine)->arena, (array), &(cap), (n) + 1, sizeof *(array));  \
-        (array)[(n)++] = (value);                                                              \
+#define APPEND(engine, array, n, cap, value)                                                  \
+    do {                                                                                      \
+        if ((n) == (cap))                                                                     \
+            (array) = arena_grow((engine)->arena, (array), &(cap), (n) + 1, sizeof *(array)); \
+        (array)[(n)++] = (value);                                                             \
     } while (0)
 
 struct engine *engine_new(const struct prices *prices, struct arena *arena)

@@ -16,7 +16,7 @@
 #include "src/backend.h"
 
 struct span {
-    uint32_t task, step;        /* step as in struct launch */
+    uint32_t task, step; /* step as in struct launch */
     int64_t start_ns, end_ns;
 };
 

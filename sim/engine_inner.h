@@ -22,9 +22,9 @@ struct queue {
 
 /* One RECORD as it is issued: the same event of the next step has another one of these. */
 struct record {
-    int64_t ns;       /* when it is reached; until then when it was issued */
+    int64_t ns; /* when it is reached; until then when it was issued */
     uint32_t event;
-    uint8_t waiters;  /* bits of what goes on when it is reached */
+    uint8_t waiters; /* bits of what goes on when it is reached */
     bool issued, reached;
 };
 #define NO_RECORD UINT32_MAX

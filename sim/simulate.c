@@ -54,8 +54,8 @@ enum status simulate(const struct program *program, const struct prices *prices,
                      struct engine **engine, struct err *err)
 {
     struct engine *clock = engine_new(prices, arena);
-    const enum status status = exec_program(program, EXEC_UNIT, placement, SIMULATED_STEPS,
-                                            &engine_backend, clock, err);
+    const enum status status =
+        exec_program(program, EXEC_UNIT, placement, SIMULATED_STEPS, &engine_backend, clock, err);
     if (status != STATUS_OK)
         return status;
 

@@ -1,11 +1,11 @@
 /*
  * The seam between the one executor loop and what executes.
  *
- * A backend decides nothing: order, streams, waits, lifetimes and addresses are given. Calls come in
- * host order from src/exec.c alone. Memory reaches a backend as segments only, and only where there is
- * a placement: before the instruction (unit level) or event (expanded level) that needs them. release
- * and unmap drain the device first. Every call but close returns a status; after a status that is not
- * OK only close is called. Optional members (NULL): segment, mark, step_end.
+ * A backend decides nothing: order, streams, waits, lifetimes and addresses are given. Calls come
+ * in host order from src/exec.c alone. Memory reaches a backend as segments only, and only where
+ * there is a placement: before the instruction (unit level) or event (expanded level) that needs
+ * them. release and unmap drain the device first. Every call but close returns a status; after a
+ * status that is not OK only close is called. Optional members (NULL): segment, mark, step_end.
  */
 #ifndef SRC_BACKEND_H
 #define SRC_BACKEND_H
@@ -13,15 +13,15 @@
 #include "src/place.h"
 
 struct launch {
-    uint32_t step;    /* 0 is init, 1 the first step, … */
+    uint32_t step; /* 0 is init, 1 the first step, … */
     uint32_t task;
     uint32_t body_op; /* expanded level: in body_table.ops; NO_OP for a task that is no body */
 };
 
 struct backend_ops {
     const char *name;
-    enum status (*open)(void *self, const struct program *program, const struct placement *placement,
-                        struct err *err);
+    enum status (*open)(void *self, const struct program *program,
+                        const struct placement *placement, struct err *err);
     enum status (*segment)(void *self, const struct segment_op *op, struct err *err);
     enum status (*launch)(void *self, const struct launch *launch, struct err *err);
     enum status (*record)(void *self, uint32_t event, enum stream stream, struct err *err);

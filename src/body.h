@@ -2,12 +2,12 @@
  * Bodies: what one module's forward or backward launches and allocates, in order.
  *
  * A body is a straight tape over slots. It exists once per module kind, shapes, dtypes, checkpoint
- * mode and operator profile, and is shared by all modules that are equal in these. It knows no unit,
- * no rank and no address. A pair of bodies (forward, backward) shares one slot table: what forward
- * allocates and does not free, backward frees.
+ * mode and operator profile, and is shared by all modules that are equal in these. It knows no
+ * unit, no rank and no address. A pair of bodies (forward, backward) shares one slot table: what
+ * forward allocates and does not free, backward frees.
  *
- * The first slots are the boundary, tensors that the unit program owns: the tape says at which exact
- * place they are born or die, the unit program says which buffer they are.
+ * The first slots are the boundary, tensors that the unit program owns: the tape says at which
+ * exact place they are born or die, the unit program says which buffer they are.
  *
  *     slot 0  SLOT_IN     forward's input          born outside, dies in this pair or outside
  *     slot 1  SLOT_OUT    forward's output         born in forward's tape
@@ -43,23 +43,23 @@ struct slot {
  * Operators. The name is what tapes and traces print; the cost class says which formula prices one.
  * X(ENUM, name, COST)
  */
-#define OP_KINDS(X)                         \
-    X(EMBEDDING, "embedding", MEMORY)       \
-    X(RMS, "rms", MEMORY)                   \
-    X(TO, "to", MEMORY)                     \
-    X(POW, "pow", MEMORY)                   \
-    X(MEAN, "mean", MEMORY)                 \
-    X(ADD, "add", MEMORY)                   \
-    X(RSQRT, "rsqrt", MEMORY)               \
-    X(MUL, "mul", MEMORY)                   \
-    X(MULW, "mulw", MEMORY)                 \
-    X(MM, "mm", GEMM)                       \
-    X(CMUL, "cmul", MEMORY)                 \
-    X(REPEAT, "repeat", MEMORY)             \
-    X(SDPA, "sdpa", ATTENTION)              \
-    X(SILU, "silu", MEMORY)                 \
-    X(FUSED, "fused", MEMORY)               \
-    X(LOG_SOFTMAX, "log_softmax", MEMORY)   \
+#define OP_KINDS(X)                       \
+    X(EMBEDDING, "embedding", MEMORY)     \
+    X(RMS, "rms", MEMORY)                 \
+    X(TO, "to", MEMORY)                   \
+    X(POW, "pow", MEMORY)                 \
+    X(MEAN, "mean", MEMORY)               \
+    X(ADD, "add", MEMORY)                 \
+    X(RSQRT, "rsqrt", MEMORY)             \
+    X(MUL, "mul", MEMORY)                 \
+    X(MULW, "mulw", MEMORY)               \
+    X(MM, "mm", GEMM)                     \
+    X(CMUL, "cmul", MEMORY)               \
+    X(REPEAT, "repeat", MEMORY)           \
+    X(SDPA, "sdpa", ATTENTION)            \
+    X(SILU, "silu", MEMORY)               \
+    X(FUSED, "fused", MEMORY)             \
+    X(LOG_SOFTMAX, "log_softmax", MEMORY) \
     X(NLL, "nll", MEMORY)
 
 enum op_kind {
@@ -97,24 +97,24 @@ struct tape {
 };
 
 struct body {
-    uint32_t op, n_op;       /* in body_table.ops */
-    uint32_t tape, n_tape;   /* in body_table.tape */
-    int64_t net_bytes;       /* requested bytes live at the end less those live at the start */
-    uint64_t rise_bytes;     /* highest requested bytes above the start */
-    uint64_t flops;          /* matrix products and attention, recompute included */
-    uint32_t kernels;        /* launches in all */
-    bool uses_gemm;          /* needs the matrix library's workspace */
+    uint32_t op, n_op;     /* in body_table.ops */
+    uint32_t tape, n_tape; /* in body_table.tape */
+    int64_t net_bytes;     /* requested bytes live at the end less those live at the start */
+    uint64_t rise_bytes;   /* highest requested bytes above the start */
+    uint64_t flops;        /* matrix products and attention, recompute included */
+    uint32_t kernels;      /* launches in all */
+    bool uses_gemm;        /* needs the matrix library's workspace */
 };
 
 struct body_pair {
-    uint8_t kind;                /* enum body_kind */
-    uint32_t forward, backward;  /* in body_table.bodies; also task.body */
-    uint32_t slot, n_slot;       /* in body_table.slots, boundary included */
+    uint8_t kind;               /* enum body_kind */
+    uint32_t forward, backward; /* in body_table.bodies; also task.body */
+    uint32_t slot, n_slot;      /* in body_table.slots, boundary included */
     uint32_t n_grad;
-    bool in_dies_in_forward;     /* SLOT_IN is freed on forward's tape */
-    bool in_dies_in_backward;    /* SLOT_IN is freed on backward's tape; neither: dies outside */
-    bool d_in_place;             /* the gradient of the input is that of the output, in place */
-    bool has_d_in;               /* the input carries a gradient */
+    bool in_dies_in_forward;  /* SLOT_IN is freed on forward's tape */
+    bool in_dies_in_backward; /* SLOT_IN is freed on backward's tape; neither: dies outside */
+    bool d_in_place;          /* the gradient of the input is that of the output, in place */
+    bool has_d_in;            /* the input carries a gradient */
 };
 
 /* How PyTorch is taken to run the operators: fields of the plan that bodies depend on. */
@@ -146,6 +146,7 @@ enum status body_table_build(const struct model *model, const struct body_option
                              struct arena *arena, struct body_table *out, struct err *err);
 
 /* Recompute net, rise, flops and kernels of a body from its tape. */
-void body_summarize(const struct body_table *table, const struct body_pair *pair, struct body *body);
+void body_summarize(const struct body_table *table, const struct body_pair *pair,
+                    struct body *body);
 
 #endif

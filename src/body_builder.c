@@ -368,7 +368,9 @@ enum status body_builder_add(struct body_builder *builder, const struct body_rec
                              struct err *err)
 {
     struct body_table *table = builder->table;
-    struct walk walk = {.builder = builder, .table = table, .recipe = recipe,
+    struct walk walk = {.builder = builder,
+                        .table = table,
+                        .recipe = recipe,
                         .pair = {.kind = (uint8_t)recipe->kind, .slot = table->n_slot}};
     bind_boundary(&walk);
     find_saved(&walk);

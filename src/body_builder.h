@@ -77,11 +77,17 @@ struct body_row {
 /* The words that rows are written in: {RUN(SILU), MOVES(PER_TOKEN(4, F)), BORN(…), DIES(…)}. */
 #define RUN(op) .kind = OP_##op
 #define MORE_KERNELS(n) .more_kernels = (n)
-#define PER_TOKEN(each, dim) {(each), DIM_T, DIM_##dim}
+#define PER_TOKEN(each, dim)     \
+    {                            \
+        (each), DIM_T, DIM_##dim \
+    }
 #define MOVES(...) .moved = {__VA_ARGS__}
 #define BORN(...) .born = {__VA_ARGS__}
 #define DIES(...) .dies = {__VA_ARGS__}
-#define ENDS(...) {.kind = BODY_NO_OP, .dies = {__VA_ARGS__}}
+#define ENDS(...)                                   \
+    {                                               \
+        .kind = BODY_NO_OP, .dies = { __VA_ARGS__ } \
+    }
 /* A linear layer from in to out features, and its two products in backward. */
 #define LINEAR(out, in) RUN(MM), .m = DIM_T, .n = DIM_##out, .k = DIM_##in
 #define LINEAR_DGRAD(out, in) RUN(MM), .m = DIM_T, .n = DIM_##in, .k = DIM_##out
@@ -93,7 +99,10 @@ struct body_rows {
     const struct body_row *row;
     uint32_t n;
 };
-#define BODY_ROWS(array) {(array), sizeof(array) / sizeof(array)[0]}
+#define BODY_ROWS(array)                          \
+    {                                             \
+        (array), sizeof(array) / sizeof(array)[0] \
+    }
 
 /*
  * Late rows come after those of all parts, the first of each part before the second of any. What a

@@ -4,12 +4,17 @@
  */
 #include "src/model.h"
 
-#define LLAMA(name_, layers_, hidden_, intermediate_, heads_, kv_heads_, vocab_, seq_)             \
-    {                                                                                              \
-        .name = name_, .arch = "llama",                                                            \
-        .dims = {.layers = layers_, .hidden = hidden_, .intermediate = intermediate_,              \
-                 .heads = heads_, .kv_heads = kv_heads_, .head_dim = (hidden_) / (heads_),         \
-                 .vocab = vocab_, .default_seq = seq_},                                            \
+#define LLAMA(name_, layers_, hidden_, intermediate_, heads_, kv_heads_, vocab_, seq_) \
+    {                                                                                  \
+        .name = name_, .arch = "llama",                                                \
+        .dims = {.layers = layers_,                                                    \
+                 .hidden = hidden_,                                                    \
+                 .intermediate = intermediate_,                                        \
+                 .heads = heads_,                                                      \
+                 .kv_heads = kv_heads_,                                                \
+                 .head_dim = (hidden_) / (heads_),                                     \
+                 .vocab = vocab_,                                                      \
+                 .default_seq = seq_},                                                 \
     }
 
 /* clang-format off */

@@ -21,13 +21,13 @@
 enum spread { SPREAD_LOW, SPREAD_MID, SPREAD_HIGH, SPREAD_N };
 
 /* What a rate may be bound to: outside [min, max] a price leaves its table. X(ENUM, name) */
-#define QUANTITIES(X)                     \
-    X(HIDDEN, "hidden")                   \
-    X(TOKENS, "tokens")                   \
-    X(SEQ, "seq")                         \
-    X(ATTENTION_ROWS, "attention_rows")   \
-    X(HEAD_DIM, "head_dim")               \
-    X(GEMM_DIM, "gemm_dim")               \
+#define QUANTITIES(X)                   \
+    X(HIDDEN, "hidden")                 \
+    X(TOKENS, "tokens")                 \
+    X(SEQ, "seq")                       \
+    X(ATTENTION_ROWS, "attention_rows") \
+    X(HEAD_DIM, "head_dim")             \
+    X(GEMM_DIM, "gemm_dim")             \
     X(GPUS, "gpus")
 
 enum quantity {
@@ -54,41 +54,41 @@ struct rate {
  * X(member, section, key, unit, more_is_faster). A rate that is faster with more divides a time and
  * is above 0; one that is faster with less may be 0.
  */
-#define CLUSTER_RATES(X)                                                             \
-    X(gemm_flops, "gemm", "bf16_tflops", 1e12, true)                                 \
-    X(gemm_start_s, "gemm", "start_us", 1e-6, false)                                 \
-    X(gemm_efficiency, "gemm", "efficiency", 1, true)                                \
-    X(gemm_k0, "gemm", "k0", 1, false)                                               \
-    X(gemm_derate, "gemm", "derate", 1, true)                                        \
-    X(attention_efficiency, "attention", "efficiency", 1, true)                      \
-    X(attention_s0, "attention", "s0_tokens", 1, false)                              \
-    X(attention_head64, "attention", "head64_factor", 1, true)                       \
-    X(attention_derate, "attention", "derate", 1, true)                              \
-    X(memory_bytes_per_s, "memory", "tb_per_s", 1e12, true)                          \
-    X(memory_efficiency, "memory", "efficiency", 1, true)                            \
-    X(memory_slowdown, "memory", "slowdown", 1, false)                               \
-    X(copy_launch_s, "copies", "launch_us", 1e-6, false)                             \
-    X(copy_cast, "copies", "cast_fraction", 1, true)                                 \
-    X(copy_in, "copies", "copy_in_fraction", 1, true)                                \
-    X(copy_out, "copies", "copy_out_fraction", 1, true)                              \
-    X(pack_widen, "copies", "pack_bf16_to_fp32_fraction", 1, true)                   \
-    X(pack_same, "copies", "pack_bf16_to_bf16_fraction", 1, true)                    \
-    X(collective_floor_s, "network", "floor_us", 1e-6, false)                        \
-    X(nic_bytes_per_s, "network", "nic_gb_per_s_per_gpu", 1e9, true)                 \
-    X(nic_efficiency, "network", "nic_efficiency", 1, true)                          \
-    X(rank_latency_s, "network", "us_per_rank", 1e-6, false)                         \
-    X(node_decay, "network", "decay_nodes", 1, true)                                 \
-    X(straggler, "compute", "straggler_per_doubling", 1, false)                      \
-    X(contention, "compute", "contention", 1, false)                                 \
-    X(host_launch_s, "host", "launch_us", 1e-6, false)                               \
+#define CLUSTER_RATES(X)                                             \
+    X(gemm_flops, "gemm", "bf16_tflops", 1e12, true)                 \
+    X(gemm_start_s, "gemm", "start_us", 1e-6, false)                 \
+    X(gemm_efficiency, "gemm", "efficiency", 1, true)                \
+    X(gemm_k0, "gemm", "k0", 1, false)                               \
+    X(gemm_derate, "gemm", "derate", 1, true)                        \
+    X(attention_efficiency, "attention", "efficiency", 1, true)      \
+    X(attention_s0, "attention", "s0_tokens", 1, false)              \
+    X(attention_head64, "attention", "head64_factor", 1, true)       \
+    X(attention_derate, "attention", "derate", 1, true)              \
+    X(memory_bytes_per_s, "memory", "tb_per_s", 1e12, true)          \
+    X(memory_efficiency, "memory", "efficiency", 1, true)            \
+    X(memory_slowdown, "memory", "slowdown", 1, false)               \
+    X(copy_launch_s, "copies", "launch_us", 1e-6, false)             \
+    X(copy_cast, "copies", "cast_fraction", 1, true)                 \
+    X(copy_in, "copies", "copy_in_fraction", 1, true)                \
+    X(copy_out, "copies", "copy_out_fraction", 1, true)              \
+    X(pack_widen, "copies", "pack_bf16_to_fp32_fraction", 1, true)   \
+    X(pack_same, "copies", "pack_bf16_to_bf16_fraction", 1, true)    \
+    X(collective_floor_s, "network", "floor_us", 1e-6, false)        \
+    X(nic_bytes_per_s, "network", "nic_gb_per_s_per_gpu", 1e9, true) \
+    X(nic_efficiency, "network", "nic_efficiency", 1, true)          \
+    X(rank_latency_s, "network", "us_per_rank", 1e-6, false)         \
+    X(node_decay, "network", "decay_nodes", 1, true)                 \
+    X(straggler, "compute", "straggler_per_doubling", 1, false)      \
+    X(contention, "compute", "contention", 1, false)                 \
+    X(host_launch_s, "host", "launch_us", 1e-6, false)               \
     X(host_all_gather_s, "host", "all_gather_us", 1e-6, false)
 
 /* X(member, key, unit, least): single numbers of section "gpu", rounded to whole bytes or GPUs */
-#define CLUSTER_SIZES(X)                                          \
-    X(memory_bytes, "memory_gib", 1073741824.0, 1)                \
-    X(workspace_bytes, "workspace_bytes", 1, 0)                   \
-    X(context_bytes, "context_gib", 1073741824.0, 0)              \
-    X(communicator_bytes, "communicator_gib", 1073741824.0, 0)    \
+#define CLUSTER_SIZES(X)                                       \
+    X(memory_bytes, "memory_gib", 1073741824.0, 1)             \
+    X(workspace_bytes, "workspace_bytes", 1, 0)                \
+    X(context_bytes, "context_gib", 1073741824.0, 0)           \
+    X(communicator_bytes, "communicator_gib", 1073741824.0, 0) \
     X(max_gpus_per_node, "max_gpus_per_node", 1, 1)
 
 /* t = max(a, floor) + b*sqrt(s) + s/B, s = bytes*(W-1)/W; one row per kind and rank count. */
@@ -103,9 +103,9 @@ struct collective_row {
 enum { CLUSTER_MAX_PRICE_NS = 1000000000 };
 
 /* X(member, key, most): of section "prices", beside task_ns and op_ns */
-#define CLUSTER_PRICES(X)                                                        \
-    X(host_launch_price_ns, "host_launch_ns", CLUSTER_MAX_PRICE_NS)              \
-    X(host_all_gather_price_ns, "host_all_gather_ns", CLUSTER_MAX_PRICE_NS)      \
+#define CLUSTER_PRICES(X)                                                   \
+    X(host_launch_price_ns, "host_launch_ns", CLUSTER_MAX_PRICE_NS)         \
+    X(host_all_gather_price_ns, "host_all_gather_ns", CLUSTER_MAX_PRICE_NS) \
     X(contention_permille, "contention_permille", 1000000)
 
 /*

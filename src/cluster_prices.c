@@ -172,8 +172,8 @@ enum status cluster_read_prices(const struct cluster_reader *r, const struct jso
         (status = cluster_check_object(&at, keys, LENGTH(keys), r->err)) ||
         (status = read_task_prices(r, &at)) || (status = read_op_prices(r, &at)))
         return status;
-#define X(member, key, most)                                                                       \
-    if ((status = read_price(r, &at, key, most, &r->out->member)))                                 \
+#define X(member, key, most)                                       \
+    if ((status = read_price(r, &at, key, most, &r->out->member))) \
         return status;
     CLUSTER_PRICES(X)
 #undef X

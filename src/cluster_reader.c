@@ -22,7 +22,7 @@ enum {
 };
 
 const struct rate_field cluster_rate_fields[] = {
-#define X(member, section, key, unit, more_is_faster)                                              \
+#define X(member, section, key, unit, more_is_faster) \
     {section, key, unit, more_is_faster, offsetof(struct cluster, member)},
     CLUSTER_RATES(X)
 #undef X
@@ -143,8 +143,8 @@ enum status cluster_read_gpu(const struct cluster_reader *r, const struct json_a
     if ((status = json_get(root, "gpu", &gpu, r->err)) ||
         (status = cluster_check_object(&gpu, keys, LENGTH(keys), r->err)))
         return status;
-#define X(member, key, unit, least)                                                                \
-    if ((status = read_size(r, &gpu, key, unit, least, &out->member, &out->member##_source)))      \
+#define X(member, key, unit, least)                                                           \
+    if ((status = read_size(r, &gpu, key, unit, least, &out->member, &out->member##_source))) \
         return status;
     CLUSTER_SIZES(X)
 #undef X

@@ -80,8 +80,8 @@ static enum status walk_units(struct walk *walk, const struct section *section)
         for (; due == i && status == STATUS_OK; due = due_instr(walk))
             status = next_segment(walk);
         if (status == STATUS_OK && reaches_backend(instrs[i].op))
-            status = issue(walk, instrs[i].op, instrs[i].id, instrs[i].stream, instrs[i].flags,
-                           NO_OP);
+            status =
+                issue(walk, instrs[i].op, instrs[i].id, instrs[i].stream, instrs[i].flags, NO_OP);
         if (status != STATUS_OK)
             return status;
     }

@@ -17,10 +17,10 @@ struct expanded {
     uint8_t stream;       /* as in struct instr */
     uint8_t memory_class; /* ALLOC, FREE */
     uint16_t flags;
-    uint32_t instr;       /* the unit-level instruction this came from */
-    uint32_t id;          /* ALLOC, FREE: expanded id; else as in struct instr */
-    uint32_t body_op;     /* LAUNCH of one operator: in body_table.ops; else NO_OP */
-    uint64_t bytes;       /* ALLOC, FREE: requested bytes */
+    uint32_t instr;   /* the unit-level instruction this came from */
+    uint32_t id;      /* ALLOC, FREE: expanded id; else as in struct instr */
+    uint32_t body_op; /* LAUNCH of one operator: in body_table.ops; else NO_OP */
+    uint64_t bytes;   /* ALLOC, FREE: requested bytes */
 };
 
 struct expand {

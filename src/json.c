@@ -94,14 +94,13 @@ static enum status check_keys(const struct json_at *at, struct err *err)
     return status;
 }
 
-static enum status fail_syntax(const struct json_source *source, const char *where,
-                               struct err *err)
+static enum status fail_syntax(const struct json_source *source, const char *where, struct err *err)
 {
     size_t offset = (size_t)(where - source->text);
     if (offset >= source->length)
         return json_fail_at(source, source->length, err, "text ends before it is complete");
-    return json_fail_at(source, offset, err, "'%.*s' does not belong here",
-                        json_word_length(where), where);
+    return json_fail_at(source, offset, err, "'%.*s' does not belong here", json_word_length(where),
+                        where);
 }
 
 static enum status parse(const struct json_source *source, struct json_doc *out, struct err *err)
@@ -290,8 +289,7 @@ enum status json_get_u64(const struct json_at *at, const char *key, uint64_t max
     return STATUS_OK;
 }
 
-enum status json_get_double(const struct json_at *at, const char *key, double *out,
-                            struct err *err)
+enum status json_get_double(const struct json_at *at, const char *key, double *out, struct err *err)
 {
     struct json_at child;
     enum status status = json_get(at, key, &child, err);
@@ -358,6 +356,6 @@ enum status json_fail(const struct json_at *at, struct err *err, const char *fmt
     va_start(args, fmt);
     vsnprintf(message, sizeof(message), fmt, args);
     va_end(args);
-    return err_set(err, STATUS_INPUT, "%s: %s%s%s", at->doc->name, at->path,
-                   *at->path ? ": " : "", message);
+    return err_set(err, STATUS_INPUT, "%s: %s%s%s", at->doc->name, at->path, *at->path ? ": " : "",
+                   message);
 }

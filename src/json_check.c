@@ -191,8 +191,7 @@ static enum status check_order(const struct json_source *source, size_t at, stru
     bool in_object = nesting->depth > 0 && nesting->open[nesting->depth - 1] == '{';
     if (last == ',' && (*here == ']' || *here == '}'))
         return json_fail_at(source, at, err, "'%c' after a comma, remove the comma", *here);
-    if ((last == '{' && *here != '"' && *here != '}') ||
-        (last == ',' && in_object && *here != '"'))
+    if ((last == '{' && *here != '"' && *here != '}') || (last == ',' && in_object && *here != '"'))
         return json_fail_at(source, at, err, "'%.*s' where a key in double quotes has to be",
                             json_word_length(here), here);
     nesting->last = *here;

@@ -2,8 +2,8 @@
  * Shards and their places in the communication buffers; see layout.h.
  *
  * Not here: which parameter is in which unit (plan) and what moves when (schedule). Units that hold
- * equal parameters in equal order share one run of param_layouts, so that a deep model costs as much
- * as a shallow one.
+ * equal parameters in equal order share one run of param_layouts, so that a deep model costs as
+ * much as a shallow one.
  */
 #include "src/layout.h"
 
@@ -38,8 +38,8 @@ static bool same_params(const struct plan *plan, const struct unit *a, const str
 }
 
 /* The unit before u whose parameters are the same, or -1. One candidate a shape is enough. */
-static int find_shape(const struct plan *plan, const struct layout *layout, const uint32_t *of_shape,
-                      uint32_t u)
+static int find_shape(const struct plan *plan, const struct layout *layout,
+                      const uint32_t *of_shape, uint32_t u)
 {
     for (uint32_t s = layout->n_shape; s-- > 0;)
         if (same_params(plan, &plan->units[of_shape[s]], &plan->units[u]))

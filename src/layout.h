@@ -12,21 +12,21 @@
 #include "src/plan.h"
 
 struct param_layout {
-    uint64_t numel;           /* of the whole parameter */
-    uint64_t rows;            /* dim 0 */
-    uint64_t row_elements;    /* numel / rows */
-    uint64_t chunk_rows;      /* c, with padding */
-    uint64_t shard_elements;  /* P = c * row_elements */
-    uint64_t offset;          /* of its shard in a rank's slice */
+    uint64_t numel;          /* of the whole parameter */
+    uint64_t rows;           /* dim 0 */
+    uint64_t row_elements;   /* numel / rows */
+    uint64_t chunk_rows;     /* c, with padding */
+    uint64_t shard_elements; /* P = c * row_elements */
+    uint64_t offset;         /* of its shard in a rank's slice */
 };
 
 struct unit_layout {
-    uint32_t param, n_param;     /* in layout.params, the unit's order */
-    uint32_t shape;              /* units with equal parameters, in order, share this number */
-    uint64_t shard_elements;     /* a rank's slice: sum of P */
-    uint64_t padded_elements;    /* W * shard_elements: the full message */
-    uint64_t elements;           /* without padding */
-    enum dtype storage_dtype;    /* of all its parameters: behavior torch-2.11 needs one */
+    uint32_t param, n_param;  /* in layout.params, the unit's order */
+    uint32_t shape;           /* units with equal parameters, in order, share this number */
+    uint64_t shard_elements;  /* a rank's slice: sum of P */
+    uint64_t padded_elements; /* W * shard_elements: the full message */
+    uint64_t elements;        /* without padding */
+    enum dtype storage_dtype; /* of all its parameters: behavior torch-2.11 needs one */
 };
 
 struct layout {

@@ -5,17 +5,17 @@
 #define SRC_MEMORY_CLASS_H
 
 /* X(ENUM, name) */
-#define MEMORY_CLASSES(X)                      \
-    X(SHARDED_PARAM, "sharded_param")          \
-    X(OPTIMIZER, "optimizer")                  \
-    X(SHARDED_GRAD, "sharded_grad")            \
-    X(ALL_GATHER_BUFFER, "all_gather_buffer")  \
-    X(UNSHARDED_PARAM, "unsharded_param")      \
-    X(UNSHARDED_GRAD, "unsharded_grad")        \
-    X(REDUCE_BUFFER, "reduce_buffer")          \
-    X(ACTIVATION, "activation")                \
-    X(LOGITS, "logits")                        \
-    X(TEMPORARY, "temporary")                  \
+#define MEMORY_CLASSES(X)                     \
+    X(SHARDED_PARAM, "sharded_param")         \
+    X(OPTIMIZER, "optimizer")                 \
+    X(SHARDED_GRAD, "sharded_grad")           \
+    X(ALL_GATHER_BUFFER, "all_gather_buffer") \
+    X(UNSHARDED_PARAM, "unsharded_param")     \
+    X(UNSHARDED_GRAD, "unsharded_grad")       \
+    X(REDUCE_BUFFER, "reduce_buffer")         \
+    X(ACTIVATION, "activation")               \
+    X(LOGITS, "logits")                       \
+    X(TEMPORARY, "temporary")                 \
     X(WORKSPACE, "workspace")
 
 enum memory_class {

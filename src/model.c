@@ -107,8 +107,9 @@ static enum status find_text_config(const struct json_at *root, struct json_at *
         status = json_get_bool(root, "tie_word_embeddings", &tied, err);
     if (status || !tied)
         return status;
-    return json_fail(root, err, "tie_word_embeddings is true outside text_config, which is not "
-                                "supported");
+    return json_fail(root, err,
+                     "tie_word_embeddings is true outside text_config, which is not "
+                     "supported");
 }
 
 static enum status find_family(const struct json_at *config, struct arena *arena,

@@ -28,10 +28,10 @@ struct param {
 };
 
 struct module {
-    const char *path;                  /* "model.layers.0.mlp"; "" is the model itself */
-    uint32_t parent;                   /* module 0 is its own parent */
-    uint32_t end;                      /* one past its last descendant */
-    uint32_t first_param, end_param;   /* parameters of the whole subtree */
+    const char *path;                /* "model.layers.0.mlp"; "" is the model itself */
+    uint32_t parent;                 /* module 0 is its own parent */
+    uint32_t end;                    /* one past its last descendant */
+    uint32_t first_param, end_param; /* parameters of the whole subtree */
 };
 
 /*
@@ -40,13 +40,13 @@ struct module {
  * one unit.
  */
 /* X(ENUM, name) */
-#define BODY_KINDS(X)           \
-    X(EMBEDDING, "embedding")   \
-    X(ATTENTION, "attention")   \
-    X(MLP, "mlp")               \
-    X(BLOCK, "block")           \
-    X(NORM, "norm")             \
-    X(HEAD, "head")             \
+#define BODY_KINDS(X)         \
+    X(EMBEDDING, "embedding") \
+    X(ATTENTION, "attention") \
+    X(MLP, "mlp")             \
+    X(BLOCK, "block")         \
+    X(NORM, "norm")           \
+    X(HEAD, "head")           \
     X(LOSS, "loss")
 
 enum body_kind {
@@ -58,9 +58,9 @@ enum body_kind {
 const char *body_kind_name(enum body_kind kind);
 
 struct piece {
-    uint8_t kind;             /* enum body_kind; never BLOCK or LOSS */
-    uint16_t layer;           /* of ATTENTION and MLP */
-    uint32_t param, n_param;  /* in model.piece_params: the order of the body's grad slots */
+    uint8_t kind;            /* enum body_kind; never BLOCK or LOSS */
+    uint16_t layer;          /* of ATTENTION and MLP */
+    uint32_t param, n_param; /* in model.piece_params: the order of the body's grad slots */
 };
 
 struct dims {
@@ -83,9 +83,9 @@ struct model {
 };
 
 /*
- * what: a built-in name, a config.json or a folder that holds one. layers > 0 cuts the model to that
- * many blocks. Errors: STATUS_USAGE for a name that is neither (with the nearest), STATUS_INPUT for
- * a file that makes no sense.
+ * what: a built-in name, a config.json or a folder that holds one. layers > 0 cuts the model to
+ * that many blocks. Errors: STATUS_USAGE for a name that is neither (with the nearest),
+ * STATUS_INPUT for a file that makes no sense.
  */
 enum status model_open(const char *what, uint64_t layers, struct arena *arena, struct model *out,
                        struct err *err);
@@ -100,7 +100,7 @@ struct builtin_model {
 extern const struct builtin_model builtin_models[];
 extern const uint32_t n_builtin_models;
 
-/* FLOPs of one token's forward and backward without recompute: 6 N + causal attention (DESIGN 8). */
+/* FLOPs of a token, forward and backward without recompute: 6 N + causal attention (DESIGN 8). */
 double model_flops_per_token(const struct model *model, uint64_t seq);
 
 #endif

@@ -63,8 +63,11 @@ enum status model_builder_param(struct model_builder *b, const char *name, uint6
                                 uint64_t columns, uint32_t *id, struct err *err)
 {
     struct model *model = b->model;
-    struct param param = {.module = b->open, .n_dim = columns ? 2 : 1, .storage = DTYPE_FP32,
-                          .trainable = true, .shape = {rows, columns}};
+    struct param param = {.module = b->open,
+                          .n_dim = columns ? 2 : 1,
+                          .storage = DTYPE_FP32,
+                          .trainable = true,
+                          .shape = {rows, columns}};
     const char *path = model->modules[b->open].path;
     param.name = arena_printf(b->arena, "%s%s%s", path, *path ? "." : "", name);
     if (__builtin_mul_overflow(rows, columns ? columns : 1, &param.numel) ||
@@ -89,8 +92,8 @@ void model_builder_piece(struct model_builder *b, enum body_kind kind, uint32_t 
     assert(kind != BODY_BLOCK && kind != BODY_LOSS && layer <= UINT16_MAX);
     model->pieces = arena_grow(b->arena, model->pieces, &b->cap_piece, model->n_piece + 1,
                                sizeof(*model->pieces));
-    model->pieces[model->n_piece++] = (struct piece){
-        .kind = (uint8_t)kind, .layer = (uint16_t)layer, .param = b->n_piece_param};
+    model->pieces[model->n_piece++] =
+        (struct piece){.kind = (uint8_t)kind, .layer = (uint16_t)layer, .param = b->n_piece_param};
 }
 
 void model_builder_piece_param(struct model_builder *b, uint32_t param)

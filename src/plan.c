@@ -17,10 +17,12 @@ enum { GPUS_PER_NODE = 8 };
 
 struct plan_options plan_options_default(void)
 {
-    return (struct plan_options){
-        .gpus = 8, .batch = 1, .accum = 1, .units = "torchtitan",
-        /* 32 MiB is what sm_90 gets (spec MEMORY section 4) */
-        .workspace_bytes = UINT64_C(32) << 20};
+    return (struct plan_options){.gpus = 8,
+                                 .batch = 1,
+                                 .accum = 1,
+                                 .units = "torchtitan",
+                                 /* 32 MiB is what sm_90 gets (spec MEMORY section 4) */
+                                 .workspace_bytes = UINT64_C(32) << 20};
 }
 
 static enum status check_counts(const struct plan_options *o, struct err *err)
@@ -29,10 +31,8 @@ static enum status check_counts(const struct plan_options *o, struct err *err)
         const char *name;
         uint64_t count, max;
     } counts[] = {
-        {"gpus", o->gpus, PLAN_MAX_RANKS},
-        {"batch", o->batch, UINT64_MAX},
-        {"accum", o->accum, PLAN_MAX_ACCUM},
-        {"seq", o->seq, UINT64_MAX},
+        {"gpus", o->gpus, PLAN_MAX_RANKS},   {"batch", o->batch, UINT64_MAX},
+        {"accum", o->accum, PLAN_MAX_ACCUM}, {"seq", o->seq, UINT64_MAX},
         {"nodes", o->nodes, PLAN_MAX_RANKS},
     };
     for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
@@ -44,12 +44,13 @@ static enum status check_counts(const struct plan_options *o, struct err *err)
     }
     uint64_t tokens;
     if (__builtin_mul_overflow(o->batch, o->seq, &tokens))
-        return err_set(err, STATUS_USAGE,
-                       "batch %" PRIu64 " times seq %" PRIu64 " passes 64 bits", o->batch, o->seq);
+        return err_set(err, STATUS_USAGE, "batch %" PRIu64 " times seq %" PRIu64 " passes 64 bits",
+                       o->batch, o->seq);
     if (o->gpus % o->nodes != 0)
         return err_set(err, STATUS_USAGE,
                        "%" PRIu64 " gpus are no multiple of %" PRIu64 " nodes; all nodes have "
-                       "equally many", o->gpus, o->nodes);
+                       "equally many",
+                       o->gpus, o->nodes);
     return STATUS_OK;
 }
 
@@ -65,8 +66,8 @@ static void fill_defaults(struct plan_options *o, const struct model *model, str
 enum status plan_resolve(const struct model *model, const struct plan_options *options,
                          struct arena *arena, struct plan *out, struct err *err)
 {
-    struct plan plan = {.model = model, .options = *options, .param_dtype = DTYPE_BF16,
-                        .reduce_dtype = DTYPE_FP32};
+    struct plan plan = {
+        .model = model, .options = *options, .param_dtype = DTYPE_BF16, .reduce_dtype = DTYPE_FP32};
     assert(options->reshard < RESHARD_N && options->ac < AC_N);
     fill_defaults(&plan.options, model, arena);
     enum status status = check_counts(&plan.options, err);

@@ -25,37 +25,37 @@ enum reshard { RESHARD_AUTO, RESHARD_YES, RESHARD_NO, RESHARD_ALL_BUT_LAST, RESH
 
 /* What a person asks for; see plan_options_default(). */
 struct plan_options {
-    uint64_t gpus, nodes;        /* nodes 0: gpus / 8, at least 1 */
-    uint64_t seq;                /* 0: the model's */
-    uint64_t batch, accum;       /* sequences per microbatch and rank; microbatches per step */
-    const char *units;           /* scheme, comma-separated patterns, or @FILE.json */
+    uint64_t gpus, nodes;  /* nodes 0: gpus / 8, at least 1 */
+    uint64_t seq;          /* 0: the model's */
+    uint64_t batch, accum; /* sequences per microbatch and rank; microbatches per step */
+    const char *units;     /* scheme, comma-separated patterns, or @FILE.json */
     enum reshard reshard;
     uint64_t prefetch, prefetch_backward; /* 0: implicit; k: explicit lists of depth k */
     enum checkpointing ac;
     enum ops_profile ops;
     enum norm_kind norm;
-    uint64_t workspace_bytes;    /* of the matrix library, one per host thread that uses it */
+    uint64_t workspace_bytes; /* of the matrix library, one per host thread that uses it */
 };
 struct plan_options plan_options_default(void);
 
 struct unit {
     const char *name;
-    uint32_t param, n_param;                /* in plan.unit_params, registration order */
+    uint32_t param, n_param; /* in plan.unit_params, registration order */
     /*
-     * The span of its hooks in forward order: all that its modules compute, inner units included; of
-     * the root everything. Which segments are its own says segment.unit.
+     * The span of its hooks in forward order: all that its modules compute, inner units included;
+     * of the root everything. Which segments are its own says segment.unit.
      */
     uint32_t first_segment, last_segment;
-    uint16_t outer;                         /* the innermost unit around it, or NO_UNIT */
+    uint16_t outer; /* the innermost unit around it, or NO_UNIT */
     bool reshard_after_forward;
-    bool input_has_grad;                    /* else its post_backward waits for the end of backward */
+    bool input_has_grad; /* else its post_backward waits for the end of backward */
 };
 
 struct segment {
     uint16_t unit;
     uint16_t layer;
-    uint8_t kind;   /* enum body_kind, never LOSS */
-    uint32_t grad;  /* in plan.grad_member: for grad slot i of the body, the member of the unit */
+    uint8_t kind;  /* enum body_kind, never LOSS */
+    uint32_t grad; /* in plan.grad_member: for grad slot i of the body, the member of the unit */
 };
 
 struct plan {

@@ -48,9 +48,8 @@ static void note_module(struct cut *cut, uint32_t draft, uint32_t module, uint32
     if (unit->n_module == 0 || outer != unit->outer)
         unit->other_outer = outer;
     const struct module *modules = cut->model->modules;
-    unit->in_a_row = unit->n_module == 0 ||
-                     (unit->in_a_row && modules[unit->last].end == module &&
-                      modules[unit->last].parent == modules[module].parent);
+    unit->in_a_row = unit->n_module == 0 || (unit->in_a_row && modules[unit->last].end == module &&
+                                             modules[unit->last].parent == modules[module].parent);
     if (unit->n_module < sizeof(unit->shown) / sizeof(*unit->shown))
         unit->shown[unit->n_module] = module;
     unit->n_module++;
@@ -90,8 +89,7 @@ static const char *unit_name(const struct cut *cut, uint32_t draft)
     if (unit->n_module == 2)
         return arena_printf(cut->arena, "%s, %s", first, second);
     if (unit->n_module == 3)
-        return arena_printf(cut->arena, "%s, %s, %s", first, second,
-                            modules[unit->shown[2]].path);
+        return arena_printf(cut->arena, "%s, %s, %s", first, second, modules[unit->shown[2]].path);
     return arena_printf(cut->arena, "%s and %u more", first, unit->n_module - 1);
 }
 
@@ -167,9 +165,11 @@ static enum status fail_piece(const struct cut *cut, uint32_t piece, uint32_t pa
     const struct unit_draft *source = source_of(cut, a, b);
     const char *kind = body_kind_name(p->kind);
     if (!is_block_half(p))
-        return unit_draft_fail(source, err, "a unit border cuts through the %s: '%s' is in unit "
-                               "'%s', '%s' in '%s'", kind, model->params[first].name,
-                               unit_name(cut, a), model->params[param].name, unit_name(cut, b));
+        return unit_draft_fail(source, err,
+                               "a unit border cuts through the %s: '%s' is in unit "
+                               "'%s', '%s' in '%s'",
+                               kind, model->params[first].name, unit_name(cut, a),
+                               model->params[param].name, unit_name(cut, b));
     uint32_t attention = p->kind == BODY_ATTENTION ? piece : piece - 1;
     return unit_draft_fail(source, err,
                            "a unit border cuts through the %s of layer %u: '%s' is in unit '%s', "
@@ -229,8 +229,7 @@ static void make_segments(struct cut *cut)
     plan->segments = arena_array(cut->arena, struct segment, model->n_piece);
     for (uint32_t i = 0; i < model->n_piece; i++) {
         const struct piece *piece = &model->pieces[i];
-        struct segment segment = {
-            .layer = piece->layer, .kind = piece->kind, .grad = piece->param};
+        struct segment segment = {.layer = piece->layer, .kind = piece->kind, .grad = piece->param};
         uint32_t end = piece->param + piece->n_param;
         if (starts_block(model, i) && cut->piece_owner[i] == cut->piece_owner[i + 1]) {
             segment.kind = BODY_BLOCK;
@@ -282,12 +281,12 @@ static void number_unit(struct cut *cut, uint32_t draft)
     if (has_outer(cut, draft))
         number_unit(cut, from->outer);
     from->unit = (uint16_t)plan->n_unit++;
-    plan->units[from->unit] = (struct unit){
-        .name = unit_name(cut, draft),
-        .n_param = from->n_param,
-        .first_segment = from->first_segment,
-        .last_segment = from->last_segment,
-        .outer = has_outer(cut, draft) ? cut->units[from->outer].unit : NO_UNIT};
+    plan->units[from->unit] =
+        (struct unit){.name = unit_name(cut, draft),
+                      .n_param = from->n_param,
+                      .first_segment = from->first_segment,
+                      .last_segment = from->last_segment,
+                      .outer = has_outer(cut, draft) ? cut->units[from->outer].unit : NO_UNIT};
 }
 
 static void number_units(struct cut *cut)
@@ -361,12 +360,14 @@ enum status plan_cut(struct plan *plan, const struct unit_drafts *drafts, struct
                      struct err *err)
 {
     const struct model *model = plan->model;
-    struct cut cut = {
-        .plan = plan, .model = model, .drafts = drafts, .arena = arena,
-        .units = arena_array(arena, struct cut_unit, drafts->n_draft + 1),
-        .module_owner = arena_array(arena, uint32_t, model->n_module),
-        .piece_owner = arena_array(arena, uint32_t, model->n_piece),
-        .segment_of_param = arena_array(arena, uint32_t, model->n_param)};
+    struct cut cut = {.plan = plan,
+                      .model = model,
+                      .drafts = drafts,
+                      .arena = arena,
+                      .units = arena_array(arena, struct cut_unit, drafts->n_draft + 1),
+                      .module_owner = arena_array(arena, uint32_t, model->n_module),
+                      .piece_owner = arena_array(arena, uint32_t, model->n_piece),
+                      .segment_of_param = arena_array(arena, uint32_t, model->n_param)};
     own_modules(&cut);
     enum status status = refuse_empty(&cut, err);
     if (!status)

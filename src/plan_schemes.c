@@ -152,13 +152,15 @@ enum status plan_scheme_draft(const struct model *model, const char *text, struc
     static const char many[] = "block*";
     struct scheme_run run = {model, arena, drafts, text, 1};
     uint64_t blocks;
-    bool is_many = strncmp(text, many, strlen(many)) == 0 &&
-                   text_to_u64(text + strlen(many), &blocks);
+    bool is_many =
+        strncmp(text, many, strlen(many)) == 0 && text_to_u64(text + strlen(many), &blocks);
     *found = true;
     if (is_many) {
         if (blocks == 0)
-            return err_set(err, STATUS_USAGE, "no unit can have 0 blocks, as in '%s'; 'block*2' "
-                                              "puts two into each", text);
+            return err_set(err, STATUS_USAGE,
+                           "no unit can have 0 blocks, as in '%s'; 'block*2' "
+                           "puts two into each",
+                           text);
         run.blocks_per_unit = blocks;
         draft_blocks(&run);
         return STATUS_OK;

@@ -76,9 +76,9 @@ static enum status fail_no_match(const struct claims *c, const struct unit_draft
         return unit_draft_fail(source, err, "no module matches '%s'; did you mean '%s'?", pattern,
                                hint);
     const struct model *model = c->model;
-    return unit_draft_fail(source, err,
-                           "no module matches '%s'; paths run from '%s' to '%s'", pattern,
-                           model->modules[1].path, model->modules[model->n_module - 1].path);
+    return unit_draft_fail(source, err, "no module matches '%s'; paths run from '%s' to '%s'",
+                           pattern, model->modules[1].path,
+                           model->modules[model->n_module - 1].path);
 }
 
 static enum status claim(const struct claims *c, uint32_t module, uint32_t draft, struct err *err)
@@ -86,10 +86,9 @@ static enum status claim(const struct claims *c, uint32_t module, uint32_t draft
     uint32_t *owner = &c->drafts->of_module[module];
     if (*owner != NO_DRAFT && *owner != draft) {
         const struct unit_draft *drafts = c->drafts->drafts;
-        return unit_draft_fail(&drafts[draft], err,
-                               "module '%s' would be in two units, '%s' and '%s'",
-                               c->model->modules[module].path, drafts[*owner].origin,
-                               drafts[draft].origin);
+        return unit_draft_fail(
+            &drafts[draft], err, "module '%s' would be in two units, '%s' and '%s'",
+            c->model->modules[module].path, drafts[*owner].origin, drafts[draft].origin);
     }
     *owner = draft;
     return STATUS_OK;
@@ -104,9 +103,9 @@ static enum status claim_matches(const struct claims *c, const struct unit_draft
         if (!text_matches(source->origin, c->model->modules[i].path))
             continue;
         any = true;
-        uint32_t to = draft != NO_DRAFT ? draft
-                                        : unit_drafts_add(c->drafts, c->arena, source->origin,
-                                                          source->place);
+        uint32_t to = draft != NO_DRAFT
+                          ? draft
+                          : unit_drafts_add(c->drafts, c->arena, source->origin, source->place);
         enum status status = claim(c, i, to, err);
         if (status)
             return status;
@@ -155,9 +154,9 @@ static enum status draft_element(const struct claims *c, const struct json_at *a
     enum status status = json_string(at, &pattern, err);
     if (status)
         return status;
-    struct unit_draft source = {
-        .origin = arena_strdup(c->arena, pattern),
-        .place = arena_printf(c->arena, "%s: %s: ", at->doc->name, at->path)};
+    struct unit_draft source = {.origin = arena_strdup(c->arena, pattern),
+                                .place =
+                                    arena_printf(c->arena, "%s: %s: ", at->doc->name, at->path)};
     if (draft != NO_DRAFT) {
         const char **origin = &c->drafts->drafts[draft].origin;
         *origin = arena_printf(c->arena, "%s%s%s", *origin, **origin ? ", " : "", source.origin);
@@ -196,8 +195,8 @@ static enum status draft_file(const struct claims *c, const char *path, struct e
     if (!it.node)
         status = json_fail(&root, err, "names no unit; the scheme 'whole' is the root alone");
     for (; it.node && !status; it = json_next(&it))
-        status = json_is_array(&it) ? draft_list(c, &it, err)
-                                    : draft_element(c, &it, NO_DRAFT, err);
+        status =
+            json_is_array(&it) ? draft_list(c, &it, err) : draft_element(c, &it, NO_DRAFT, err);
 out:
     json_release(&doc);
     return status;
@@ -214,8 +213,8 @@ enum status plan_units_draft(const struct model *model, const char *text, struct
     bool found = false;
     enum status status = plan_scheme_draft(model, text, arena, &drafts, &found, err);
     if (!status && !found)
-        status = *text == '@' ? draft_file(&claims, text + 1, err)
-                              : draft_patterns(&claims, text, err);
+        status =
+            *text == '@' ? draft_file(&claims, text + 1, err) : draft_patterns(&claims, text, err);
     if (!status)
         *out = drafts;
     return status;

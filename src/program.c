@@ -1,9 +1,9 @@
 /*
  * Names of a program's enumerations, and its hash.
  *
- * The hash is the identity that a simulated and a real run share: over the arrays field by field, so
- * that padding and byte order of the machine do not matter, and over the bodies they name, so that
- * it stands for both levels.
+ * The hash is the identity that a simulated and a real run share: over the arrays field by field,
+ * so that padding and byte order of the machine do not matter, and over the bodies they name, so
+ * that it stands for both levels.
  */
 #include "src/program.h"
 
@@ -88,8 +88,8 @@ static uint64_t hash_tasks(const struct program *p, uint64_t hash)
         hash = mix(hash, (uint64_t)t->kind | (uint64_t)t->stream << 8 | (uint64_t)t->comm << 16 |
                              (uint64_t)t->dtype << 24 | (uint64_t)t->reduction << 32 |
                              (uint64_t)t->kernels << 40);
-        hash = mix(hash, (uint64_t)t->unit | (uint64_t)t->microbatch << 16 |
-                             (uint64_t)t->body << 32);
+        hash =
+            mix(hash, (uint64_t)t->unit | (uint64_t)t->microbatch << 16 | (uint64_t)t->body << 32);
         hash = mix(hash, (uint64_t)t->frame | (uint64_t)t->access << 32);
         hash = mix(mix(hash, t->n_access), t->elements);
     }
@@ -138,7 +138,8 @@ static uint64_t hash_bodies(const struct body_table *t, uint64_t hash)
 {
     for (uint32_t i = 0; i < t->n_op; i++) {
         const struct op *op = &t->ops[i];
-        hash = mix(hash, (uint64_t)op->kind | (uint64_t)op->pass << 8 | (uint64_t)op->kernels << 16);
+        hash =
+            mix(hash, (uint64_t)op->kind | (uint64_t)op->pass << 8 | (uint64_t)op->kernels << 16);
         hash = mix(mix(mix(mix(hash, op->m), op->n), op->k), op->bytes);
     }
     for (uint32_t i = 0; i < t->n_tape; i++)

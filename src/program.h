@@ -1,10 +1,10 @@
 /*
  * The program: what the host thread issues in one step, as flat arrays.
  *
- * One program serves all ranks. It holds no times, no addresses and no rank, and is not changed once
- * built. Two levels:
+ * One program serves all ranks. It holds no times, no addresses and no rank, and is not changed
+ * once built. Two levels:
  *
- *   unit level   one LAUNCH per unit and phase, one ALLOC / FREE per group (the unsharded parameters
+ *   unit level   one LAUNCH per unit and phase, one ALLOC / FREE per group (the parameters
  *                of a unit, its gradients, …). A forward or backward task names a body.
  *   expanded     each body replaced by its operators and slots, each group by its members
  *                (src/expand.h walks it; nothing of it is stored but ids).
@@ -16,12 +16,12 @@
  * REDUCE_IN → reduce_scatter(u) writes GRAD_SHARD → the optimizer reads it and writes SHARD.
  *
  * Buffers are single-assignment: each ALLOC has a buffer of its own, in each section; only buffers
- * of scope RUN are seen by more than one section. An ALLOC or FREE with INSTR_BY_BODY states at unit
- * level that the neighbouring body's tape does this at its exact place: it counts for order, its
- * bytes are in the body's net and rise, and an expanded walk passes over it.
+ * of scope RUN are seen by more than one section. An ALLOC or FREE with INSTR_BY_BODY states at
+ * unit level that the neighbouring body's tape does this at its exact place: it counts for order,
+ * its bytes are in the body's net and rise, and an expanded walk passes over it.
  *
- * At world size 1 nothing is gathered or reduced: copy_out reads SHARD, post_reduce copies REDUCE_IN to
- * GRAD_SHARD, and roles GATHERED and CAST_TEMP do not occur.
+ * At world size 1 nothing is gathered or reduced: copy_out reads SHARD, post_reduce copies
+ * REDUCE_IN to GRAD_SHARD, and roles GATHERED and CAST_TEMP do not occur.
  *
  * Source of streams, events and lifetimes: spec FSDP2 sections 1 and 7, pseudo-code (a).
  */
@@ -35,11 +35,11 @@
 #include "src/text.h"
 
 /* X(ENUM, name) */
-#define STREAMS(X)    \
-    X(C, "C")         \
-    X(AGI, "AGI")     \
-    X(AG, "AG")       \
-    X(RS, "RS")       \
+#define STREAMS(X) \
+    X(C, "C")      \
+    X(AGI, "AGI")  \
+    X(AG, "AG")    \
+    X(RS, "RS")    \
     X(AR, "AR")
 
 enum stream {
@@ -54,13 +54,13 @@ const char *stream_name(enum stream stream);
 enum comm { COMM_SHARD, COMM_N, COMM_NONE = 0xff };
 
 /* X(ENUM, name) */
-#define INSTRS(X)              \
-    X(ALLOC, "alloc")          \
-    X(FREE, "free")            \
-    X(LAUNCH, "launch")        \
-    X(RECORD, "record")        \
-    X(WAIT, "wait")            \
-    X(HOST_WAIT, "host_wait")  \
+#define INSTRS(X)             \
+    X(ALLOC, "alloc")         \
+    X(FREE, "free")           \
+    X(LAUNCH, "launch")       \
+    X(RECORD, "record")       \
+    X(WAIT, "wait")           \
+    X(HOST_WAIT, "host_wait") \
     X(MARK, "mark")
 
 enum instr_op {
@@ -79,11 +79,11 @@ struct instr {
 };
 
 /* Phases of a step: what MARK opens and closes. X(ENUM, name) */
-#define PHASES(X)             \
-    X(INIT, "init")           \
-    X(FORWARD, "forward")     \
-    X(LOSS, "loss")           \
-    X(BACKWARD, "backward")   \
+#define PHASES(X)           \
+    X(INIT, "init")         \
+    X(FORWARD, "forward")   \
+    X(LOSS, "loss")         \
+    X(BACKWARD, "backward") \
     X(OPTIMIZER, "optimizer")
 
 enum phase {
@@ -95,17 +95,17 @@ enum phase {
 const char *phase_name(enum phase phase);
 
 /* X(ENUM, name) */
-#define TASK_KINDS(X)                    \
-    X(INIT, "init")                      \
-    X(COPY_INPUT, "copy_input")          \
-    X(COPY_IN, "copy_in")                \
-    X(ALL_GATHER, "all_gather")          \
-    X(COPY_OUT, "copy_out")              \
-    X(FORWARD, "forward")                \
-    X(BACKWARD, "backward")              \
-    X(PACK, "pack")                      \
-    X(REDUCE_SCATTER, "reduce_scatter")  \
-    X(POST_REDUCE, "post_reduce")        \
+#define TASK_KINDS(X)                   \
+    X(INIT, "init")                     \
+    X(COPY_INPUT, "copy_input")         \
+    X(COPY_IN, "copy_in")               \
+    X(ALL_GATHER, "all_gather")         \
+    X(COPY_OUT, "copy_out")             \
+    X(FORWARD, "forward")               \
+    X(BACKWARD, "backward")             \
+    X(PACK, "pack")                     \
+    X(REDUCE_SCATTER, "reduce_scatter") \
+    X(POST_REDUCE, "post_reduce")       \
     X(OPTIMIZER, "optimizer")
 
 enum task_kind {
@@ -125,13 +125,14 @@ struct access {
 };
 
 struct task {
-    uint8_t kind, stream, comm /* COMM_NONE */, dtype /* what moves: of the wire, else of the result */;
+    uint8_t kind, stream, comm /* COMM_NONE */,
+        dtype /* what moves: of the wire, else of the result */;
     uint8_t reduction;
     uint16_t kernels; /* launches that the host makes for it */
-    uint16_t unit; /* NO_UNIT: loss, optimizer, inputs */
+    uint16_t unit;    /* NO_UNIT: loss, optimizer, inputs */
     uint16_t microbatch;
-    uint32_t body;    /* FORWARD, BACKWARD: in body_table.bodies; else NO_BODY */
-    uint32_t frame;   /* the same: in program.frames; else NO_FRAME */
+    uint32_t body;  /* FORWARD, BACKWARD: in body_table.bodies; else NO_BODY */
+    uint32_t frame; /* the same: in program.frames; else NO_FRAME */
     uint32_t access, n_access;
     uint64_t elements; /* collectives: the full message, padding included; else what is written */
 };
@@ -140,21 +141,21 @@ struct task {
 #define NO_FRAME UINT32_MAX
 
 /* What a buffer is for; the class follows from it. X(ENUM, name, CLASS) */
-#define BUFFER_ROLES(X)                                \
-    X(SHARD, "shard", SHARDED_PARAM)                   \
-    X(STATE, "state", OPTIMIZER)                       \
-    X(WORKSPACE, "workspace", WORKSPACE)               \
-    X(INPUT, "input", ACTIVATION)                      \
-    X(CAST_TEMP, "cast_temp", TEMPORARY)               \
-    X(GATHERED, "gathered", ALL_GATHER_BUFFER)         \
-    X(FULL, "full", UNSHARDED_PARAM)                   \
-    X(HIDDEN, "hidden", ACTIVATION)                    \
-    X(D_HIDDEN, "d_hidden", TEMPORARY)                 \
-    X(LOGITS, "logits", LOGITS)                        \
-    X(D_LOGITS, "d_logits", LOGITS)                    \
-    X(GRADS, "grads", UNSHARDED_GRAD)                  \
-    X(REDUCE_IN, "reduce_in", REDUCE_BUFFER)           \
-    X(REDUCE_OUT, "reduce_out", REDUCE_BUFFER)         \
+#define BUFFER_ROLES(X)                        \
+    X(SHARD, "shard", SHARDED_PARAM)           \
+    X(STATE, "state", OPTIMIZER)               \
+    X(WORKSPACE, "workspace", WORKSPACE)       \
+    X(INPUT, "input", ACTIVATION)              \
+    X(CAST_TEMP, "cast_temp", TEMPORARY)       \
+    X(GATHERED, "gathered", ALL_GATHER_BUFFER) \
+    X(FULL, "full", UNSHARDED_PARAM)           \
+    X(HIDDEN, "hidden", ACTIVATION)            \
+    X(D_HIDDEN, "d_hidden", TEMPORARY)         \
+    X(LOGITS, "logits", LOGITS)                \
+    X(D_LOGITS, "d_logits", LOGITS)            \
+    X(GRADS, "grads", UNSHARDED_GRAD)          \
+    X(REDUCE_IN, "reduce_in", REDUCE_BUFFER)   \
+    X(REDUCE_OUT, "reduce_out", REDUCE_BUFFER) \
     X(GRAD_SHARD, "grad_shard", SHARDED_GRAD)
 
 enum buffer_role {
@@ -170,12 +171,12 @@ enum memory_class buffer_role_class(enum buffer_role role);
 enum buffer_scope { SCOPE_RUN, SCOPE_STEP };
 
 struct buffer {
-    uint64_t bytes;             /* sum of its members */
-    uint32_t member, n_member;  /* in program.member_bytes, equal groups share a run of it;
+    uint64_t bytes;            /* sum of its members */
+    uint32_t member, n_member; /* in program.member_bytes, equal groups share a run of it;
                                    NO_MEMBER: one member of all the bytes */
-    uint32_t expanded;          /* id of its first member at the expanded level */
-    uint16_t unit;              /* NO_UNIT where it belongs to none */
-    uint16_t segment;           /* of boundary tensors: whose they are; else NO_SEGMENT */
+    uint32_t expanded;         /* id of its first member at the expanded level */
+    uint16_t unit;             /* NO_UNIT where it belongs to none */
+    uint16_t segment;          /* of boundary tensors: whose they are; else NO_SEGMENT */
     uint16_t microbatch;
     uint8_t role, pool /* enum stream: source is always torch's own allocations */, scope;
 };
@@ -185,17 +186,17 @@ struct buffer {
 
 /* One module run forward and backward once: which buffers its pair's boundary slots are. */
 struct frame {
-    uint32_t pair;                   /* in body_table.pairs */
-    uint32_t segment;                /* in plan.segments; NO_SEGMENT for the loss */
-    uint32_t expanded;               /* id of the pair's slot 0 at the expanded level */
-    uint32_t in, out, d_out, d_in;   /* buffers, or NO_BUFFER */
-    uint32_t grads;                  /* the unit's gradients, or NO_BUFFER */
+    uint32_t pair;                 /* in body_table.pairs */
+    uint32_t segment;              /* in plan.segments; NO_SEGMENT for the loss */
+    uint32_t expanded;             /* id of the pair's slot 0 at the expanded level */
+    uint32_t in, out, d_out, d_in; /* buffers, or NO_BUFFER */
+    uint32_t grads;                /* the unit's gradients, or NO_BUFFER */
 };
 
 /* X(ENUM, name) */
-#define SECTIONS(X)      \
-    X(INIT, "init")      \
-    X(FIRST, "first")    \
+#define SECTIONS(X)   \
+    X(INIT, "init")   \
+    X(FIRST, "first") \
     X(STEADY, "steady")
 
 enum section_id {
@@ -222,7 +223,8 @@ struct program {
     struct frame *frames;
     uint64_t *member_bytes;
     uint32_t n_instr, n_task, n_access, n_buffer, n_frame, n_member, n_event;
-    uint32_t n_expanded; /* ids of the expanded level: members of all buffers, slots of all frames */
+    uint32_t
+        n_expanded; /* ids of the expanded level: members of all buffers, slots of all frames */
 };
 
 /* Over all arrays and the bodies they name, little-endian, without names and labels. */

@@ -27,9 +27,9 @@ void build_section_begin(struct program_builder *builder, enum section_id sectio
 void build_section_end(struct program_builder *builder);
 
 /*
- * The last section once more, as another one: with buffers, tasks, frames and events of its own. What
- * was made before the section and only begins in it (an ALLOC of scope RUN, a task of TASK_INIT) is
- * left out.
+ * The last section once more, as another one: with buffers, tasks, frames and events of its own.
+ * What was made before the section and only begins in it (an ALLOC of scope RUN, a task of
+ * TASK_INIT) is left out.
  */
 void build_repeat_section(struct program_builder *builder, enum section_id from,
                           enum section_id to);

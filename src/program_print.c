@@ -61,8 +61,8 @@ const char *program_task_name(const struct program *program, uint32_t task,
             segment_name(program, segment, part, sizeof part);
     }
     const bool whole_step = t->kind == TASK_OPTIMIZER || t->kind == TASK_INIT;
-    return name_of(program, task_kind_name(t->kind), t->unit, part,
-                   whole_step ? -1 : t->microbatch, out);
+    return name_of(program, task_kind_name(t->kind), t->unit, part, whole_step ? -1 : t->microbatch,
+                   out);
 }
 
 /* For each event the task that was last launched on its stream; UINT32_MAX where none was. */
@@ -105,7 +105,7 @@ static void print_memory(const struct expanded *event, const char *name, struct 
         text_add(out, " by body");
 }
 
-/* What an ALLOC or FREE of the expanded level is called: the buffer, or the body whose slot it is. */
+/* What an ALLOC or FREE of the expanded level is called: the buffer, or the body it is a slot of. */
 static const char *expanded_name(const struct program *program, const struct expanded *event,
                                  char out[PROGRAM_NAME_MAX])
 {
@@ -130,9 +130,8 @@ static void print_event(const struct program *program, const struct expanded *ev
     char name[PROGRAM_NAME_MAX];
 
     text_add(out, "%-10s %-4s ", names[event->op],
-             event->op == INSTR_MARK || event->op == INSTR_HOST_WAIT
-                 ? ""
-                 : stream_name(event->stream));
+             event->op == INSTR_MARK || event->op == INSTR_HOST_WAIT ? ""
+                                                                     : stream_name(event->stream));
     switch ((enum instr_op)event->op) {
     case INSTR_ALLOC:
     case INSTR_FREE:

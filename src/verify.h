@@ -3,13 +3,15 @@
  *
  * Vector clocks over streams, communicators and host, walked over init, first and two iterations of
  * steady. Faults, each with the two tasks and the buffer:
- *   - a read that does not follow the write, a write that does not follow reads and writes before it
+ *   - a read that does not follow the write, a write that does not follow reads and writes before
+ *     it
  *   - an access before ALLOC, after FREE, or of a buffer that nobody wrote
  *   - the allocator's contract: after FREE of a buffer of pool P, a use of it that does not happen
- *     before the first write to a buffer allocated later in P (a body allocates in its stream's pool)
+ *     before the first write to a buffer allocated later in P (a body allocates in its stream's
+ *     pool)
  *   - a WAIT for an event that was not recorded before it in host order
- *   - an ALLOC or FREE by body that the neighbouring body's tape does not do, or the other way round; a
- *     backward that does not follow the forward of its frame
+ *   - an ALLOC or FREE by body that the neighbouring body's tape does not do, or the other way
+ *     round; a backward that does not follow the forward of its frame
  *   - a buffer of scope STEP that is alive at the end of its section; a second ALLOC or FREE
  *
  * Happens-before: order on one stream; RECORD before its WAIT; order on one communicator; HOST_WAIT
@@ -23,13 +25,13 @@
 
 enum fault_kind {
     FAULT_NONE,
-    FAULT_RACE,        /* second does not follow first */
-    FAULT_UNWRITTEN,   /* second reads what nobody wrote */
-    FAULT_DEAD,        /* second uses a buffer that is not allocated */
-    FAULT_REUSE,       /* memory that first uses may already be written by second */
-    FAULT_EVENT,       /* a wait for an event that nothing recorded */
-    FAULT_LIFETIME,    /* allocated or freed twice, or alive past its scope */
-    FAULT_BODY,        /* INSTR_BY_BODY and the body's tape do not say the same */
+    FAULT_RACE,      /* second does not follow first */
+    FAULT_UNWRITTEN, /* second reads what nobody wrote */
+    FAULT_DEAD,      /* second uses a buffer that is not allocated */
+    FAULT_REUSE,     /* memory that first uses may already be written by second */
+    FAULT_EVENT,     /* a wait for an event that nothing recorded */
+    FAULT_LIFETIME,  /* allocated or freed twice, or alive past its scope */
+    FAULT_BODY,      /* INSTR_BY_BODY and the body's tape do not say the same */
 };
 
 struct fault {

@@ -75,7 +75,8 @@ static void find_use(struct verify *v)
 {
     const struct blame *blame = &v->blame;
     struct search search = {.user = arena_array(v->arena, uint32_t, v->program->n_buffer),
-                            .task = UINT32_MAX, .freed = NO_BUFFER};
+                            .task = UINT32_MAX,
+                            .freed = NO_BUFFER};
     struct search at_alloc = search;
     struct replay replay = {0};
     const struct instr *instr;
@@ -104,8 +105,8 @@ static void find_use(struct verify *v)
 bool verify_fault_of(struct verify *v, enum fault_kind kind, uint32_t second, uint32_t buffer,
                      const char *why)
 {
-    v->fault = (struct fault){
-        .kind = kind, .first = UINT32_MAX, .second = second, .buffer = buffer};
+    v->fault =
+        (struct fault){.kind = kind, .first = UINT32_MAX, .second = second, .buffer = buffer};
     v->blame = (struct blame){.how = BLAME_NOBODY};
     v->why = why;
     return false;
@@ -123,8 +124,8 @@ bool verify_fault_use(struct verify *v, enum fault_kind kind, const struct clock
                       uint32_t second, uint32_t buffer)
 {
     verify_fault_of(v, kind, second, buffer, NULL);
-    v->blame = (struct blame){
-        .how = BLAME_USER, .clock = *clock, .pool = STREAM_N, .written = NO_BUFFER};
+    v->blame =
+        (struct blame){.how = BLAME_USER, .clock = *clock, .pool = STREAM_N, .written = NO_BUFFER};
     return false;
 }
 
@@ -132,8 +133,8 @@ bool verify_fault_reuse(struct verify *v, const struct clock *clock, uint32_t se
                         uint32_t written)
 {
     verify_fault_of(v, FAULT_REUSE, second, NO_BUFFER, NULL);
-    v->blame = (struct blame){
-        .how = BLAME_FREED, .clock = *clock, .pool = pool, .written = written};
+    v->blame =
+        (struct blame){.how = BLAME_FREED, .clock = *clock, .pool = pool, .written = written};
     return false;
 }
 
@@ -144,11 +145,10 @@ bool verify_fault_event(struct verify *v, const struct instr *wait)
     const struct instr *next = wait + 1;
 
     while (next < v->program->instrs + end &&
-           (next->op != INSTR_LAUNCH ||
-            (wait->op == INSTR_WAIT && next->stream != wait->stream)))
+           (next->op != INSTR_LAUNCH || (wait->op == INSTR_WAIT && next->stream != wait->stream)))
         next++;
-    return verify_fault_of(v, FAULT_EVENT,
-                           next < v->program->instrs + end ? next->id : UINT32_MAX, wait->id, NULL);
+    return verify_fault_of(v, FAULT_EVENT, next < v->program->instrs + end ? next->id : UINT32_MAX,
+                           wait->id, NULL);
 }
 
 /* Of tasks and buffer what there is. */

@@ -29,9 +29,9 @@ enum { ALIVE = 1, BY_BODY = 2 };
 
 /* A buffer since its last ALLOC. */
 struct life {
-    struct clock uses; /* what the next write must follow */
-    int32_t written;   /* count of its last write, on stream writer; 0: none, or freed */
-    uint32_t born;     /* members that tapes have allocated */
+    struct clock uses;      /* what the next write must follow */
+    int32_t written;        /* count of its last write, on stream writer; 0: none, or freed */
+    uint32_t born;          /* members that tapes have allocated */
     uint16_t writer, flags; /* not bytes: a store of one could be to anything */
 };
 
@@ -63,7 +63,7 @@ struct blame {
 };
 
 enum { WALKS = 4 };
-extern const uint8_t verify_walks[WALKS + 1]; /* sections; walk 0 is none */
+extern const uint8_t verify_walks[WALKS + 1];   /* sections; walk 0 is none */
 extern const struct clock verify_one[STREAM_N]; /* one task on the stream */
 
 struct verify {
@@ -72,7 +72,7 @@ struct verify {
     struct clock streams[STREAM_N], comms[COMM_N];
     struct clock pools[STREAM_N]; /* uses of all that was freed so far */
     struct clock *events;
-    bool *recorded; /* by event */
+    bool *recorded;     /* by event */
     struct life *lives; /* by buffer */
     struct frame_life *frames;
     struct acts *acts; /* by body */
@@ -81,7 +81,7 @@ struct verify {
     /* ALLOCs by body that wait for their LAUNCH; FREEs by body that the last LAUNCH asks for. */
     uint32_t allocs[SLOT_BITS], frees[SLOT_BITS];
     uint32_t n_alloc, n_free;
-    bool beside;        /* any of these */
+    bool beside; /* any of these */
     uint8_t body_stream;
     uint32_t body_task; /* the last LAUNCH of a body, on body_stream */
     uint32_t walk;      /* 1 to WALKS */

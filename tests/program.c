@@ -41,7 +41,7 @@ static void golden(const char *name, uint64_t layers, enum section_id section,
     make_release(&made);
 }
 
-/* Lines of a that b has not, both in order: b is a with lines taken out. NULL where it is not so. */
+/* Lines of a that b has not, where b is a with lines taken out; NULL where it is not. */
 static char *lines_only_in(const char *a, const char *b)
 {
     struct text out;
@@ -80,7 +80,7 @@ static void first_step_adds_lazy_allocations(void)
     make_release(&made);
 }
 
-/* The text with each layer number in a name written as its distance from `layer`, columns closed. */
+/* Each layer number in a name written as its distance from `layer`, runs of blanks as one. */
 static char *relative_to(const char *text, int layer)
 {
     struct text out;

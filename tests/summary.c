@@ -56,8 +56,7 @@ static bool allocator_counts_the_same(const struct program *program, struct reco
         expand_begin(&walk, program, s);
         while (expand_next(&walk, &event)) {
             recount_event(count, &event);
-            if (!alloc_event(alloc, count, &event) ||
-                alloc_stats(alloc)->requested != count->live)
+            if (!alloc_event(alloc, count, &event) || alloc_stats(alloc)->requested != count->live)
                 return false;
         }
         peaks[s] = count->peak;

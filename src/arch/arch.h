@@ -26,8 +26,7 @@ struct arch {
                          struct err *err);
 
     /* One pair for each kind that exists under the builder's options (src/body_builder.h). */
-    enum status (*bodies)(const struct model *model, struct body_builder *builder,
-                          struct err *err);
+    enum status (*bodies)(const struct model *model, struct body_builder *builder, struct err *err);
 };
 
 /* All families, in the order in which messages list them; ends with NULL. */

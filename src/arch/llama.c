@@ -264,10 +264,11 @@ static enum status build_leaf(struct llama_builder *b, const char *name, enum bo
 static enum status build(const struct dims *dims, struct arena *arena, struct model *out,
                          struct err *err)
 {
-    struct llama_builder b = {
-        .width = {[HIDDEN] = dims->hidden, [INTERMEDIATE] = dims->intermediate,
-                  [QUERY] = dims->heads * dims->head_dim,
-                  [KEY_VALUE] = dims->kv_heads * dims->head_dim, [VOCAB] = dims->vocab}};
+    struct llama_builder b = {.width = {[HIDDEN] = dims->hidden,
+                                        [INTERMEDIATE] = dims->intermediate,
+                                        [QUERY] = dims->heads * dims->head_dim,
+                                        [KEY_VALUE] = dims->kv_heads * dims->head_dim,
+                                        [VOCAB] = dims->vocab}};
     model_builder_init(&b.model, arena, out);
     model_builder_enter(&b.model, "model");
     enum status status = build_leaf(&b, "embed_tokens", BODY_EMBEDDING, VOCAB, HIDDEN, err);

@@ -1,6 +1,6 @@
 /*
- * What the schedulers share: the state that the host would keep in Python objects, and the pieces of
- * a step that act on it. Internal to src/schedule/.
+ * What the schedulers share: the state that the host would keep in Python objects, and the pieces
+ * of a step that act on it. Internal to src/schedule/.
  *
  * A piece appends to the program; which piece when is the system's (fsdp2.c). Nothing here outlives
  * the build but the program itself.
@@ -21,13 +21,13 @@ struct shape_members {
 };
 
 struct unit_state {
-    uint32_t shard, states;          /* buffers of scope RUN */
+    uint32_t shard, states;           /* buffers of scope RUN */
     uint32_t init_shard, init_states; /* the tasks that fill them first */
-    uint32_t gathered, gather_event; /* of a pending all-gather */
-    uint32_t full;                   /* unsharded parameters, while is_full */
-    uint32_t grads;                  /* gradients from autograd, or NO_BUFFER */
-    uint32_t grad_shard;             /* reduced gradient until zero_grad, or NO_BUFFER */
-    uint32_t order;                  /* where it stands in schedule.order */
+    uint32_t gathered, gather_event;  /* of a pending all-gather */
+    uint32_t full;                    /* unsharded parameters, while is_full */
+    uint32_t grads;                   /* gradients from autograd, or NO_BUFFER */
+    uint32_t grad_shard;              /* reduced gradient until zero_grad, or NO_BUFFER */
+    uint32_t order;                   /* where it stands in schedule.order */
     bool pending, is_full, reduce_postponed;
 };
 
