@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # TAP for shell tests: . "$top_srcdir/tests/tap.sh"
 #
 # ok NAME COMMAND...   runs the command; its output is not hidden, so it must be TAP-safe ("# ...")
