@@ -1,6 +1,7 @@
 # shellcheck shell=sh
 # TAP for shell tests: . "$top_srcdir/tests/tap.sh"
 #
+# skip WHY             a check that cannot be made here
 # ok NAME COMMAND...   runs the command; its output is not hidden, so it must be TAP-safe ("# ...")
 n=0 bad=0
 ok() {
@@ -10,6 +11,10 @@ ok() {
         bad=1
         echo "not ok $n - $what"
     fi
+}
+skip() {
+    n=$((n + 1))
+    echo "ok $n # SKIP $1"
 }
 done_testing() {
     echo "1..$n"
