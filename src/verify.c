@@ -199,7 +199,7 @@ enum status verify_program(const struct program *program, struct arena *arena, s
     struct verify v = {
         .program = program,
         .arena = arena,
-        .events = arena_array(arena, struct clock, program->n_event),
+        .events = arena_take(arena, program->n_event * sizeof(struct clock)),
         .recorded = arena_array(arena, bool, program->n_event),
         .lives = arena_array(arena, struct life, program->n_buffer),
         .frames = arena_array(arena, struct frame_life, program->n_frame),
