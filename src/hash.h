@@ -1,7 +1,8 @@
 /*
- * One 64-bit word after another into a hash that tells states and placements apart.
+ * One 64-bit word after another into a hash that tells programs, states and placements apart.
  *
- * Not for keys that an adversary chooses, and no identity on disk: its value may change.
+ * The same words give the same hash on every machine and in every version; not for keys that an
+ * adversary chooses.
  */
 #ifndef SRC_HASH_H
 #define SRC_HASH_H

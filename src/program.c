@@ -7,6 +7,8 @@
  */
 #include "src/program.h"
 
+#include "src/hash.h"
+
 #define X(id, name) name,
 static const char *const stream_names[] = {STREAMS(X)};
 static const char *const phase_names[] = {PHASES(X)};
@@ -55,28 +57,14 @@ bool task_kind_is_collective(enum task_kind kind)
     return kind == TASK_ALL_GATHER || kind == TASK_REDUCE_SCATTER;
 }
 
-/*
- * One word into the state: multiply, rotate, multiply (the shape of MurmurHash3's body, public
- * domain). 64 bits are enough to tell the programs of one history apart.
- */
-static uint64_t mix(uint64_t hash, uint64_t word)
-{
-    word *= UINT64_C(0x9e3779b97f4a7c15);
-    word = (word << 31) | (word >> 33);
-    word *= UINT64_C(0xbf58476d1ce4e5b9);
-    hash ^= word;
-    hash = (hash << 27) | (hash >> 37);
-    return hash * 5 + UINT64_C(0x52dce729);
-}
-
 static uint64_t hash_instrs(const struct program *p, uint64_t hash)
 {
     for (uint32_t s = 0; s < SECTION_N; s++)
-        hash = mix(mix(hash, p->sections[s].begin), p->sections[s].end);
+        hash = hash_add(hash_add(hash, p->sections[s].begin), p->sections[s].end);
     for (uint32_t i = 0; i < p->n_instr; i++) {
         const struct instr *in = &p->instrs[i];
-        hash = mix(hash, (uint64_t)in->op | (uint64_t)in->stream << 8 | (uint64_t)in->flags << 16 |
-                             (uint64_t)in->id << 32);
+        hash = hash_add(hash, (uint64_t)in->op | (uint64_t)in->stream << 8 |
+                                  (uint64_t)in->flags << 16 | (uint64_t)in->id << 32);
     }
     return hash;
 }
@@ -85,16 +73,17 @@ static uint64_t hash_tasks(const struct program *p, uint64_t hash)
 {
     for (uint32_t i = 0; i < p->n_task; i++) {
         const struct task *t = &p->tasks[i];
-        hash = mix(hash, (uint64_t)t->kind | (uint64_t)t->stream << 8 | (uint64_t)t->comm << 16 |
-                             (uint64_t)t->dtype << 24 | (uint64_t)t->reduction << 32 |
-                             (uint64_t)t->kernels << 40);
-        hash =
-            mix(hash, (uint64_t)t->unit | (uint64_t)t->microbatch << 16 | (uint64_t)t->body << 32);
-        hash = mix(hash, (uint64_t)t->frame | (uint64_t)t->access << 32);
-        hash = mix(mix(hash, t->n_access), t->elements);
+        hash = hash_add(hash, (uint64_t)t->kind | (uint64_t)t->stream << 8 |
+                                  (uint64_t)t->comm << 16 | (uint64_t)t->dtype << 24 |
+                                  (uint64_t)t->reduction << 32 | (uint64_t)t->kernels << 40);
+        hash = hash_add(hash, (uint64_t)t->unit | (uint64_t)t->microbatch << 16 |
+                                  (uint64_t)t->body << 32);
+        hash = hash_add(hash, (uint64_t)t->frame | (uint64_t)t->access << 32);
+        hash = hash_add(hash_add(hash, t->n_access), t->elements);
     }
     for (uint32_t i = 0; i < p->n_access; i++)
-        hash = mix(hash, (uint64_t)p->accesses[i].buffer | (uint64_t)p->accesses[i].mode << 32);
+        hash =
+            hash_add(hash, (uint64_t)p->accesses[i].buffer | (uint64_t)p->accesses[i].mode << 32);
     return hash;
 }
 
@@ -102,21 +91,21 @@ static uint64_t hash_buffers(const struct program *p, uint64_t hash)
 {
     for (uint32_t i = 0; i < p->n_buffer; i++) {
         const struct buffer *b = &p->buffers[i];
-        hash = mix(hash, b->bytes);
-        hash = mix(hash, (uint64_t)b->member | (uint64_t)b->n_member << 32);
-        hash = mix(hash, (uint64_t)b->unit | (uint64_t)b->segment << 16 |
-                             (uint64_t)b->microbatch << 32 | (uint64_t)b->role << 48 |
-                             (uint64_t)b->pool << 56);
-        hash = mix(hash, (uint64_t)b->scope | (uint64_t)b->expanded << 32);
+        hash = hash_add(hash, b->bytes);
+        hash = hash_add(hash, (uint64_t)b->member | (uint64_t)b->n_member << 32);
+        hash = hash_add(hash, (uint64_t)b->unit | (uint64_t)b->segment << 16 |
+                                  (uint64_t)b->microbatch << 32 | (uint64_t)b->role << 48 |
+                                  (uint64_t)b->pool << 56);
+        hash = hash_add(hash, (uint64_t)b->scope | (uint64_t)b->expanded << 32);
     }
     for (uint32_t i = 0; i < p->n_member; i++)
-        hash = mix(hash, p->member_bytes[i]);
+        hash = hash_add(hash, p->member_bytes[i]);
     for (uint32_t i = 0; i < p->n_frame; i++) {
         const struct frame *f = &p->frames[i];
-        hash = mix(hash, (uint64_t)f->pair | (uint64_t)f->segment << 32);
-        hash = mix(hash, (uint64_t)f->in | (uint64_t)f->out << 32);
-        hash = mix(hash, (uint64_t)f->d_out | (uint64_t)f->d_in << 32);
-        hash = mix(hash, (uint64_t)f->grads | (uint64_t)f->expanded << 32);
+        hash = hash_add(hash, (uint64_t)f->pair | (uint64_t)f->segment << 32);
+        hash = hash_add(hash, (uint64_t)f->in | (uint64_t)f->out << 32);
+        hash = hash_add(hash, (uint64_t)f->d_out | (uint64_t)f->d_in << 32);
+        hash = hash_add(hash, (uint64_t)f->grads | (uint64_t)f->expanded << 32);
     }
     return hash;
 }
@@ -124,12 +113,17 @@ static uint64_t hash_buffers(const struct program *p, uint64_t hash)
 /* What prices and real runs take from plan and layout beside the arrays. */
 static uint64_t hash_plan(const struct program *p, uint64_t hash)
 {
-    hash = mix(mix(hash, p->plan->world), p->plan->gpus_per_node);
+    hash = hash_add(hash_add(hash, p->plan->world), p->plan->gpus_per_node);
     for (uint32_t u = 0; u < p->plan->n_unit; u++) {
         const struct unit_layout *unit = &p->layout->units[u];
-        hash = mix(mix(hash, unit->n_param), unit->elements);
+        hash = hash_add(hash_add(hash, unit->n_param), unit->elements);
         for (uint32_t i = 0; i < unit->n_param; i++)
-            hash = mix(hash, p->layout->params[unit->param + i].offset);
+            hash = hash_add(hash, p->layout->params[unit->param + i].offset);
+    }
+    for (uint32_t i = 0; i < p->n_frame; i++) {
+        const struct frame *frame = &p->frames[i];
+        for (uint32_t g = 0; g < p->bodies->pairs[frame->pair].n_grad; g++)
+            hash = hash_add(hash, p->plan->grad_member[p->plan->segments[frame->segment].grad + g]);
     }
     return hash;
 }
@@ -138,24 +132,24 @@ static uint64_t hash_bodies(const struct body_table *t, uint64_t hash)
 {
     for (uint32_t i = 0; i < t->n_op; i++) {
         const struct op *op = &t->ops[i];
-        hash =
-            mix(hash, (uint64_t)op->kind | (uint64_t)op->pass << 8 | (uint64_t)op->kernels << 16);
-        hash = mix(mix(mix(mix(hash, op->m), op->n), op->k), op->bytes);
+        hash = hash_add(hash,
+                        (uint64_t)op->kind | (uint64_t)op->pass << 8 | (uint64_t)op->kernels << 16);
+        hash = hash_add(hash_add(hash_add(hash_add(hash, op->m), op->n), op->k), op->bytes);
     }
     for (uint32_t i = 0; i < t->n_tape; i++)
-        hash = mix(hash, (uint64_t)t->tape[i].act | (uint64_t)t->tape[i].id << 32);
+        hash = hash_add(hash, (uint64_t)t->tape[i].act | (uint64_t)t->tape[i].id << 32);
     for (uint32_t i = 0; i < t->n_slot; i++)
-        hash = mix(mix(hash, t->slots[i].bytes), t->slots[i].memory_class);
+        hash = hash_add(hash_add(hash, t->slots[i].bytes), t->slots[i].memory_class);
     for (uint32_t i = 0; i < t->n_body; i++) {
         const struct body *b = &t->bodies[i];
-        hash = mix(hash, (uint64_t)b->op | (uint64_t)b->n_op << 32);
-        hash = mix(hash, (uint64_t)b->tape | (uint64_t)b->n_tape << 32);
+        hash = hash_add(hash, (uint64_t)b->op | (uint64_t)b->n_op << 32);
+        hash = hash_add(hash, (uint64_t)b->tape | (uint64_t)b->n_tape << 32);
     }
     for (uint32_t i = 0; i < t->n_pair; i++) {
         const struct body_pair *pair = &t->pairs[i];
-        hash = mix(hash, (uint64_t)pair->kind | (uint64_t)pair->n_grad << 32);
-        hash = mix(hash, (uint64_t)pair->forward | (uint64_t)pair->backward << 32);
-        hash = mix(hash, (uint64_t)pair->slot | (uint64_t)pair->n_slot << 32);
+        hash = hash_add(hash, (uint64_t)pair->kind | (uint64_t)pair->n_grad << 32);
+        hash = hash_add(hash, (uint64_t)pair->forward | (uint64_t)pair->backward << 32);
+        hash = hash_add(hash, (uint64_t)pair->slot | (uint64_t)pair->n_slot << 32);
     }
     return hash;
 }
@@ -168,7 +162,5 @@ uint64_t program_hash(const struct program *program)
     hash = hash_tasks(program, hash);
     hash = hash_buffers(program, hash);
     hash = hash_bodies(program->bodies, hash);
-    hash ^= hash >> 32;
-    hash *= UINT64_C(0xd6e8feb86659fd93);
-    return hash ^ hash >> 32;
+    return hash;
 }

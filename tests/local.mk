@@ -56,6 +56,7 @@ c_tests = \
 	tests/simulate.t \
 	tests/summary.t \
 	tests/text.t \
+	tests/toy.t \
 	tests/verify.t \
 	tests/verify_waits.t
 check_PROGRAMS += $(c_tests)
@@ -81,6 +82,7 @@ tests_program_t_SOURCES = tests/program.c
 tests_simulate_t_SOURCES = tests/simulate.c
 tests_summary_t_SOURCES = tests/summary.c
 tests_text_t_SOURCES = tests/text.c
+tests_toy_t_SOURCES = tests/toy.c
 tests_verify_t_SOURCES = tests/verify.c
 tests_verify_waits_t_SOURCES = tests/verify_waits.c
 
