@@ -48,7 +48,7 @@ enum status cost_ns(double seconds, bool has_work, int64_t *out, struct err *err
     const double ns = seconds * 1e9;
 
     if (!(ns >= 0 && ns <= MAX_NS))
-        return err_set(err, STATUS_RUN, "a price of %g s does not fit, 2^62 ns is the most",
+        return err_set(err, STATUS_INPUT, "a price of %g s does not fit, 2^62 ns is the most",
                        seconds);
     const int64_t rounded = llround(ns);
     *out = rounded == 0 && has_work ? 1 : rounded;
@@ -263,7 +263,7 @@ static enum status price_host(const struct pricing *p, struct prices *out, struc
         return STATUS_OK;
     }
     if (p->rates.contention > MAX_CONTENTION)
-        return err_set(err, STATUS_RUN, "a contention of %g, %g is the most", p->rates.contention,
+        return err_set(err, STATUS_INPUT, "a contention of %g, %g is the most", p->rates.contention,
                        MAX_CONTENTION);
     out->contention_permille = (uint32_t)lround(1000 * p->rates.contention);
     out->peak_flops = p->rates.gemm_flops;

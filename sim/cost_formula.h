@@ -9,7 +9,7 @@
 #include "src/cluster.h"
 
 struct cost_rates {
-#define X(member, section, key, unit, more_is_faster) double member;
+#define X(member, section, key, unit, more_is_faster, least, most) double member;
     CLUSTER_RATES(X)
 #undef X
 };

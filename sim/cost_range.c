@@ -6,9 +6,12 @@
 #include "sim/cost_range.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "sim/cost_formula.h"
 #include "src/text.h"
+
+enum { MAX_OWNERS = 3 }; /* of a range, told by name */
 
 static void see(struct cost_extent *extent, enum quantity quantity, uint64_t value)
 {
@@ -47,44 +50,76 @@ void cost_extent_op(struct cost_extent *extent, const struct op *op)
     }
 }
 
-/* Is a range of an earlier rate the same? */
-static bool told_before(const struct cluster *cluster, uint32_t field,
-                        const struct valid_range *range)
+static bool has_range(const struct rate *rate, const struct valid_range *range)
 {
-    for (uint32_t f = 0; f < field; f++) {
-        const struct rate *rate = cluster_rate(cluster, &cluster_rate_fields[f]);
-        for (uint32_t i = 0; i < rate->n_valid; i++)
-            if (rate->valid[i].quantity == range->quantity && rate->valid[i].min == range->min &&
-                rate->valid[i].max == range->max)
-                return true;
-    }
+    for (uint32_t i = 0; i < rate->n_valid; i++)
+        if (rate->valid[i].quantity == range->quantity && rate->valid[i].min == range->min &&
+            rate->valid[i].max == range->max)
+            return true;
     return false;
 }
 
-static void tell(struct text *text, const char *section, const char *key,
-                 const struct valid_range *range, uint64_t seen)
+static bool told_before(const struct cluster *cluster, uint32_t field,
+                        const struct valid_range *range)
 {
-    text_add(text, "%s%s %" PRIu64 " (%s.%s is known for ", text->length ? "; " : "",
-             quantity_name(range->quantity), seen, section, key);
+    for (uint32_t f = 0; f < field; f++)
+        if (has_range(cluster_rate(cluster, &cluster_rate_fields[f]), range))
+            return true;
+    return false;
+}
+
+/*
+ * Whose range it is: the rates from this one on that share it, the first few by name. Those of the
+ * network price collectives and nothing else, and are named by that.
+ */
+static void tell_owners(const struct cluster *cluster, uint32_t first,
+                        const struct valid_range *range, struct text *text)
+{
+    uint32_t n = 0;
+    bool collectives = false;
+
+    for (uint32_t f = first; f < n_cluster_rate_fields; f++) {
+        const struct rate_field *field = &cluster_rate_fields[f];
+        const bool of_network = !strcmp(field->section, "network");
+        if (!has_range(cluster_rate(cluster, field), range) || (of_network && collectives))
+            continue;
+        collectives |= of_network;
+        if (++n > MAX_OWNERS)
+            continue;
+        text_add(text, "%s", n > 1 ? ", " : "");
+        if (of_network)
+            text_add(text, "collectives");
+        else
+            text_add(text, "%s.%s", field->section, field->key);
+    }
+    if (n > MAX_OWNERS)
+        text_add(text, " and %" PRIu32 " more", n - MAX_OWNERS);
+}
+
+static void tell(const struct cluster *cluster, uint32_t field, const struct valid_range *range,
+                 uint64_t seen, struct text *text)
+{
+    text_add(text, "%s%s %" PRIu64 " (", text->length ? "; " : "", quantity_name(range->quantity),
+             seen);
+    tell_owners(cluster, field, range, text);
     if (range->max == UINT64_MAX)
-        text_add(text, "%" PRIu64 " and more)", range->min);
+        text_add(text, ": known for %" PRIu64 " and more)", range->min);
     else
-        text_add(text, "%" PRIu64 " to %" PRIu64 ")", range->min, range->max);
+        text_add(text, ": known for %" PRIu64 " to %" PRIu64 ")", range->min, range->max);
 }
 
 static void tell_rates(const struct cluster *cluster, const struct cost_extent *extent,
                        struct text *text)
 {
     for (uint32_t f = 0; f < n_cluster_rate_fields; f++) {
-        const struct rate_field *field = &cluster_rate_fields[f];
-        const struct rate *rate = cluster_rate(cluster, field);
+        const struct rate *rate = cluster_rate(cluster, &cluster_rate_fields[f]);
         for (uint32_t i = 0; i < rate->n_valid; i++) {
             const struct valid_range *range = &rate->valid[i];
             const uint64_t min = extent->min[range->quantity], max = extent->max[range->quantity];
             if (min > max || (min >= range->min && max <= range->max) ||
                 told_before(cluster, f, range))
                 continue;
-            tell(text, field->section, field->key, range, min < range->min ? min : max);
+            tell(cluster, f, range, min < range->min ? min : max, text);
         }
     }
 }

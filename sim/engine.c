@@ -125,6 +125,8 @@ static enum status engine_launch(void *self, const struct launch *launch, struct
     const struct span span = {
         .task = launch->task,
         .step = launch->step,
+        .launch_ns = engine->host_ns,
+        .launched_ns = engine->host_ns + issue_ns,
         .start_ns = engine->host_ns + unit_ns + (task->kernels > 0 ? kernel_ns : 0),
         .end_ns = engine->host_ns + issue_ns + last_ns,
     };

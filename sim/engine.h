@@ -17,7 +17,8 @@
 
 struct span {
     uint32_t task, step; /* step as in struct launch */
-    int64_t start_ns, end_ns;
+    int64_t launch_ns, launched_ns; /* the host begins to issue it, has issued its last kernel */
+    int64_t start_ns, end_ns;       /* the device begins, is done */
 };
 
 struct engine;

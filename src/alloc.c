@@ -322,6 +322,7 @@ void alloc_reset_peak(struct alloc *alloc)
     stats->peak_requested = stats->requested;
     stats->peak_reserved = stats->reserved;
     memcpy(stats->peak_by_class, stats->by_class, sizeof(stats->by_class));
+    memcpy(stats->peak_reserved_by_pool, stats->reserved_by_pool, sizeof(stats->reserved_by_pool));
 }
 
 const struct segment_op *alloc_ops(const struct alloc *alloc, uint32_t *n)

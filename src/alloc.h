@@ -34,6 +34,8 @@ struct alloc_stats {
     uint64_t peak_allocated, peak_active, peak_requested, peak_reserved;
     uint64_t by_class[CLASS_N];      /* of allocated */
     uint64_t peak_by_class[CLASS_N]; /* when peak_allocated was reached first */
+    uint64_t reserved_by_pool[ALLOC_MAX_POOLS];      /* of reserved */
+    uint64_t peak_reserved_by_pool[ALLOC_MAX_POOLS]; /* when peak_reserved was reached first */
     uint32_t segments, retries, ooms;
     uint32_t driver_calls; /* operations ever, those of alloc_ops() */
 };

@@ -78,7 +78,7 @@ static void map_front(struct alloc *alloc, uint32_t block, uint64_t bytes)
         list_unmapped(alloc, block_cut(alloc, block, pages));
     else
         pages = alloc->blocks[block].bytes;
-    segments_reserved(alloc, pages);
+    segments_reserved(alloc, alloc->blocks[block].list, pages);
     segment_op(alloc, SEGMENT_MAP, &alloc->blocks[block], pages);
 }
 
@@ -135,7 +135,7 @@ void expandable_unmap(struct alloc *alloc, uint32_t block)
         block = pages;
     }
     segment_op(alloc, SEGMENT_UNMAP, &alloc->blocks[block], last - first);
-    alloc->stats.reserved -= last - first;
+    segments_returned(alloc, alloc->blocks[block].list, last - first);
 
     if (block_is(alloc, alloc->blocks[block].next, BLOCK_UNMAPPED)) {
         unlist_unmapped(alloc, alloc->blocks[block].next);

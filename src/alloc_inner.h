@@ -194,7 +194,9 @@ void segments_collect_garbage(struct alloc *alloc);
 
 /* The steps of growing and releasing, for both kinds of segments. */
 bool segments_fit(const struct alloc *alloc, uint64_t bytes);
-void segments_reserved(struct alloc *alloc, uint64_t bytes); /* counts them */
+/* Count what the driver gave to a list, and what it got back. */
+void segments_reserved(struct alloc *alloc, uint8_t list, uint64_t bytes);
+void segments_returned(struct alloc *alloc, uint8_t list, uint64_t bytes);
 /* A segment of one block, which is in no list and has no state yet. */
 uint32_t segment_new(struct alloc *alloc, uint8_t list, uint64_t bytes);
 /* The segment of a block that is all of it and is in no list. */

@@ -5,6 +5,8 @@
  * about when: the failure order is in src/alloc.c. A number of a segment that was given back is
  * used again, lowest first, so that a step that always gives back and takes again repeats itself.
  */
+#include <string.h>
+
 #include "src/alloc_inner.h"
 
 uint32_t block_more(struct alloc *alloc)
@@ -35,12 +37,21 @@ bool segments_fit(const struct alloc *alloc, uint64_t bytes)
     return bytes <= alloc->limit_bytes && alloc->stats.reserved <= alloc->limit_bytes - bytes;
 }
 
-void segments_reserved(struct alloc *alloc, uint64_t bytes)
+void segments_reserved(struct alloc *alloc, uint8_t list, uint64_t bytes)
 {
     struct alloc_stats *stats = &alloc->stats;
     stats->reserved += bytes;
-    if (stats->reserved > stats->peak_reserved)
-        stats->peak_reserved = stats->reserved;
+    stats->reserved_by_pool[list / 2] += bytes;
+    if (stats->reserved <= stats->peak_reserved)
+        return;
+    stats->peak_reserved = stats->reserved;
+    memcpy(stats->peak_reserved_by_pool, stats->reserved_by_pool, sizeof(stats->reserved_by_pool));
+}
+
+void segments_returned(struct alloc *alloc, uint8_t list, uint64_t bytes)
+{
+    alloc->stats.reserved -= bytes;
+    alloc->stats.reserved_by_pool[list / 2] -= bytes;
 }
 
 uint32_t segment_new(struct alloc *alloc, uint8_t list, uint64_t bytes)
@@ -84,7 +95,7 @@ void segment_release(struct alloc *alloc, uint32_t block)
 
 static void release_whole(struct alloc *alloc, uint32_t block)
 {
-    alloc->stats.reserved -= alloc->blocks[block].bytes;
+    segments_returned(alloc, alloc->blocks[block].list, alloc->blocks[block].bytes);
     block_unlist(alloc, block);
     segment_release(alloc, block);
 }
@@ -96,7 +107,7 @@ static uint32_t grow_caching(struct alloc *alloc, uint8_t list, uint64_t bytes)
                                                    : round_up_bytes(bytes, SEGMENT_STEP_BYTES);
     if (!segments_fit(alloc, segment))
         return NO_BLOCK;
-    segments_reserved(alloc, segment);
+    segments_reserved(alloc, list, segment);
     return segment_new(alloc, list, segment);
 }
 

@@ -51,37 +51,38 @@ struct rate {
 };
 
 /*
- * X(member, section, key, unit, more_is_faster). A rate that is faster with more divides a time and
- * is above 0; one that is faster with less may be 0.
+ * X(member, section, key, unit, more_is_faster, least, most). Bounds are in the unit of the file and
+ * allowed themselves. A share of what a data sheet promises ends at 1, a factor on what a formula says
+ * at 2. What divides a time stays so far above 0 that no price is out of range.
  */
-#define CLUSTER_RATES(X)                                             \
-    X(gemm_flops, "gemm", "bf16_tflops", 1e12, true)                 \
-    X(gemm_start_s, "gemm", "start_us", 1e-6, false)                 \
-    X(gemm_efficiency, "gemm", "efficiency", 1, true)                \
-    X(gemm_k0, "gemm", "k0", 1, false)                               \
-    X(gemm_derate, "gemm", "derate", 1, true)                        \
-    X(attention_efficiency, "attention", "efficiency", 1, true)      \
-    X(attention_s0, "attention", "s0_tokens", 1, false)              \
-    X(attention_head64, "attention", "head64_factor", 1, true)       \
-    X(attention_derate, "attention", "derate", 1, true)              \
-    X(memory_bytes_per_s, "memory", "tb_per_s", 1e12, true)          \
-    X(memory_efficiency, "memory", "efficiency", 1, true)            \
-    X(memory_slowdown, "memory", "slowdown", 1, false)               \
-    X(copy_launch_s, "copies", "launch_us", 1e-6, false)             \
-    X(copy_cast, "copies", "cast_fraction", 1, true)                 \
-    X(copy_in, "copies", "copy_in_fraction", 1, true)                \
-    X(copy_out, "copies", "copy_out_fraction", 1, true)              \
-    X(pack_widen, "copies", "pack_bf16_to_fp32_fraction", 1, true)   \
-    X(pack_same, "copies", "pack_bf16_to_bf16_fraction", 1, true)    \
-    X(collective_floor_s, "network", "floor_us", 1e-6, false)        \
-    X(nic_bytes_per_s, "network", "nic_gb_per_s_per_gpu", 1e9, true) \
-    X(nic_efficiency, "network", "nic_efficiency", 1, true)          \
-    X(rank_latency_s, "network", "us_per_rank", 1e-6, false)         \
-    X(node_decay, "network", "decay_nodes", 1, true)                 \
-    X(straggler, "compute", "straggler_per_doubling", 1, false)      \
-    X(contention, "compute", "contention", 1, false)                 \
-    X(host_launch_s, "host", "launch_us", 1e-6, false)               \
-    X(host_all_gather_s, "host", "all_gather_us", 1e-6, false)
+#define CLUSTER_RATES(X)                                                        \
+    X(gemm_flops, "gemm", "bf16_tflops", 1e12, true, 0.1, 1e6)                  \
+    X(gemm_start_s, "gemm", "start_us", 1e-6, false, 0, 1e6)                    \
+    X(gemm_efficiency, "gemm", "efficiency", 1, true, 1e-2, 1)                  \
+    X(gemm_k0, "gemm", "k0", 1, false, 0, 1e4)                                  \
+    X(gemm_derate, "gemm", "derate", 1, true, 1e-2, 2)                          \
+    X(attention_efficiency, "attention", "efficiency", 1, true, 1e-2, 1)        \
+    X(attention_s0, "attention", "s0_tokens", 1, false, 0, 1e5)                 \
+    X(attention_head64, "attention", "head64_factor", 1, true, 1e-2, 2)         \
+    X(attention_derate, "attention", "derate", 1, true, 1e-2, 2)                \
+    X(memory_bytes_per_s, "memory", "tb_per_s", 1e12, true, 1e-3, 1e3)          \
+    X(memory_efficiency, "memory", "efficiency", 1, true, 1e-2, 1)              \
+    X(memory_slowdown, "memory", "slowdown", 1, false, 0.1, 10)                 \
+    X(copy_launch_s, "copies", "launch_us", 1e-6, false, 0, 1e6)                \
+    X(copy_cast, "copies", "cast_fraction", 1, true, 1e-2, 1)                   \
+    X(copy_in, "copies", "copy_in_fraction", 1, true, 1e-2, 1)                  \
+    X(copy_out, "copies", "copy_out_fraction", 1, true, 1e-2, 1)                \
+    X(pack_widen, "copies", "pack_bf16_to_fp32_fraction", 1, true, 1e-2, 1)     \
+    X(pack_same, "copies", "pack_bf16_to_bf16_fraction", 1, true, 1e-2, 1)      \
+    X(collective_floor_s, "network", "floor_us", 1e-6, false, 0, 1e6)           \
+    X(nic_bytes_per_s, "network", "nic_gb_per_s_per_gpu", 1e9, true, 1e-2, 1e5) \
+    X(nic_efficiency, "network", "nic_efficiency", 1, true, 1e-2, 1)            \
+    X(rank_latency_s, "network", "us_per_rank", 1e-6, false, 0, 1e6)            \
+    X(node_decay, "network", "decay_nodes", 1, true, 1, 1e9)                    \
+    X(straggler, "compute", "straggler_per_doubling", 1, false, 0, 0.1)         \
+    X(contention, "compute", "contention", 1, false, 0, 10)                     \
+    X(host_launch_s, "host", "launch_us", 1e-6, false, 0, 1e6)                  \
+    X(host_all_gather_s, "host", "all_gather_us", 1e-6, false, 0, 1e6)
 
 /* X(member, key, unit, least): single numbers of section "gpu", rounded to whole bytes or GPUs */
 #define CLUSTER_SIZES(X)                                       \
@@ -91,11 +92,19 @@ struct rate {
     X(communicator_bytes, "communicator_gib", 1073741824.0, 0) \
     X(max_gpus_per_node, "max_gpus_per_node", 1, 1)
 
+/* X(member, key, unit, least, most): numbers of a row of collectives, bounds as above */
+#define CLUSTER_ROW_NUMBERS(X)                              \
+    X(a_s, "start_us", 1e-6, 0, 1e6)                        \
+    X(b_s_per_sqrt_mb, "root_us_per_sqrt_mb", 1e-6, 0, 1e6) \
+    X(bytes_per_s, "gb_per_s", 1e9, 1e-2, 1e5)
+
 /* t = max(a, floor) + b*sqrt(s) + s/B, s = bytes*(W-1)/W; one row per kind and rank count. */
 struct collective_row {
     uint8_t kind; /* TASK_ALL_GATHER or TASK_REDUCE_SCATTER */
     uint32_t ranks;
-    double a_s, b_s_per_sqrt_mb, bytes_per_s;
+#define X(member, key, unit, least, most) double member;
+    CLUSTER_ROW_NUMBERS(X)
+#undef X
     const char *source;
 };
 
@@ -130,7 +139,7 @@ struct cluster {
 #undef X
 
     /* The others have these, and no prices. Formulas: spec COST sections 1 to 5. */
-#define X(member, section, key, unit, more_is_faster) struct rate member;
+#define X(member, section, key, unit, more_is_faster, least, most) struct rate member;
     CLUSTER_RATES(X)
 #undef X
     const struct collective_row *collectives;
@@ -141,7 +150,8 @@ struct rate_field {
     const char *section, *key;
     double unit; /* a number of the file times this is a number here */
     bool more_is_faster;
-    size_t offset; /* of its struct rate in struct cluster */
+    double least, most; /* of the file's number */
+    size_t offset;      /* of its struct rate in struct cluster */
 };
 extern const struct rate_field cluster_rate_fields[];
 extern const uint32_t n_cluster_rate_fields;

@@ -15,36 +15,38 @@ enum { MAX_ROWS = 256 };
 static enum status read_row(const struct cluster_reader *r, const struct json_at *at,
                             struct collective_row *out)
 {
-    static const char *const keys[] = {"kind",     "ranks", "start_us", "root_us_per_sqrt_mb",
-                                       "gb_per_s", "source"};
+    static const char *const keys[] = {
+        "kind", "ranks", "source",
+#define X(member, key, unit, least, most) key,
+        CLUSTER_ROW_NUMBERS(X)
+#undef X
+    };
     static const uint8_t kinds[] = {TASK_ALL_GATHER, TASK_REDUCE_SCATTER};
     const char *const names[] = {task_kind_name(kinds[0]), task_kind_name(kinds[1])};
-    double start_us, root_us, gb_per_s;
-    const char *kind, *source;
+    struct collective_row row;
+    const char *kind;
     uint64_t ranks;
     enum status status;
 
     if ((status = cluster_check_object(at, keys, LENGTH(keys), r->err)) ||
         (status = json_get_string(at, "kind", &kind, r->err)) ||
         (status = json_get_u64(at, "ranks", PLAN_MAX_RANKS, &ranks, r->err)) ||
-        (status = cluster_read_number(r, at, "start_us", false, &start_us)) ||
-        (status = cluster_read_number(r, at, "root_us_per_sqrt_mb", false, &root_us)) ||
-        (status = cluster_read_number(r, at, "gb_per_s", true, &gb_per_s)) ||
-        (status = cluster_read_string(r, at, "source", &source)))
+        (status = cluster_read_string(r, at, "source", &row.source)))
         return status;
+#define X(member, key, unit, least, most)                                     \
+    if ((status = cluster_read_number(r, at, key, least, most, &row.member))) \
+        return status;                                                        \
+    row.member *= unit;
+    CLUSTER_ROW_NUMBERS(X)
+#undef X
     const int index = cluster_index_of(kind, names, LENGTH(names));
     if (index < 0)
         return cluster_fail_unknown(at, "kind", kind, names, LENGTH(names), r->err);
     if (ranks < 2)
         return json_fail(at, r->err, "'ranks' is %u, a collective has at least 2", (unsigned)ranks);
-    *out = (struct collective_row){
-        .kind = kinds[index],
-        .ranks = (uint32_t)ranks,
-        .a_s = start_us * 1e-6,
-        .b_s_per_sqrt_mb = root_us * 1e-6,
-        .bytes_per_s = gb_per_s * 1e9,
-        .source = source,
-    };
+    row.kind = kinds[index];
+    row.ranks = (uint32_t)ranks;
+    *out = row;
     return STATUS_OK;
 }
 

@@ -15,15 +15,15 @@
 #define LENGTH(array) (sizeof(array) / sizeof *(array))
 
 enum {
-#define X(member, section, key, unit, more_is_faster) RATE_##member,
+#define X(member, section, key, unit, more_is_faster, least, most) RATE_##member,
     CLUSTER_RATES(X)
 #undef X
         N_RATE
 };
 
 const struct rate_field cluster_rate_fields[] = {
-#define X(member, section, key, unit, more_is_faster) \
-    {section, key, unit, more_is_faster, offsetof(struct cluster, member)},
+#define X(member, section, key, unit, more_is_faster, least, most) \
+    {section, key, unit, more_is_faster, least, most, offsetof(struct cluster, member)},
     CLUSTER_RATES(X)
 #undef X
 };
@@ -87,15 +87,15 @@ enum status cluster_read_string(const struct cluster_reader *r, const struct jso
 }
 
 enum status cluster_read_number(const struct cluster_reader *r, const struct json_at *at,
-                                const char *key, bool positive, double *out)
+                                const char *key, double least, double most, double *out)
 {
     double number;
     const enum status status = json_get_double(at, key, &number, r->err);
     if (status)
         return status;
-    if (number < 0 || (positive && number == 0))
-        return json_fail(at, r->err, "'%s' is %g, it must be %s", key, number,
-                         positive ? "above 0" : "0 or more");
+    if (number < least || number > most)
+        return json_fail(at, r->err, "'%s' is %.15g, it must be from %g to %g", key, number, least,
+                         most);
     *out = number;
     return STATUS_OK;
 }
@@ -113,11 +113,9 @@ static enum status read_size(const struct cluster_reader *r, const struct json_a
         return STATUS_OK;
     if ((status = json_get(gpu, key, &at, r->err)) ||
         (status = cluster_check_object(&at, keys, LENGTH(keys), r->err)) ||
-        (status = cluster_read_number(r, &at, "value", least > 0, &number)) ||
+        (status = cluster_read_number(r, &at, "value", 0, (double)MAX_WHOLE / unit, &number)) ||
         (status = cluster_read_string(r, &at, "source", source)))
         return status;
-    if (number * unit > (double)MAX_WHOLE)
-        return json_fail(&at, r->err, "'value' is %g, that is too large", number);
     if (unit == 1 && number != floor(number))
         return json_fail(&at, r->err, "'value' is %g, a whole number is needed", number);
     const uint64_t whole = (uint64_t)llround(number * unit);
@@ -221,8 +219,8 @@ static enum status read_spread(const struct cluster_reader *r, const struct json
                              "both 'value' and '%s' are given: it is one number, or low, mid and "
                              "high",
                              ends[i]);
-        if ((status = cluster_read_number(r, at, has_value ? "value" : ends[i],
-                                          field->more_is_faster, &rate->at[i])))
+        if ((status = cluster_read_number(r, at, has_value ? "value" : ends[i], field->least,
+                                          field->most, &rate->at[i])))
             return status;
     }
     if ((status = check_order(r, at, ends, field->more_is_faster, rate->at)))

@@ -37,8 +37,8 @@ enum status cluster_check_object(const struct json_at *at, const char *const *kn
                                  struct err *err);
 enum status cluster_read_string(const struct cluster_reader *r, const struct json_at *at,
                                 const char *key, const char **out);
-/* 0 or more; positive: above 0. */
+/* From least to most, both allowed. */
 enum status cluster_read_number(const struct cluster_reader *r, const struct json_at *at,
-                                const char *key, bool positive, double *out);
+                                const char *key, double least, double most, double *out);
 
 #endif

@@ -16,7 +16,7 @@ enum status {
     STATUS_NO = 1,     /* the answer is no: over an explicit limit, not eligible */
     STATUS_USAGE = 2,  /* the command line asks for something that does not exist */
     STATUS_DEVICE = 3, /* a device that is not usable here */
-    STATUS_INPUT = 4,  /* a file that cannot be read or makes no sense */
+    STATUS_INPUT = 4,  /* a file that cannot be read or written, or makes no sense */
     STATUS_RUN = 5,    /* the program that was built cannot be run */
     STATUS_DB = 6,     /* the run history */
 };

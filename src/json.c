@@ -268,8 +268,8 @@ enum status json_get(const struct json_at *at, const char *key, struct json_at *
     return STATUS_OK;
 }
 
-enum status json_get_u64(const struct json_at *at, const char *key, uint64_t max, uint64_t *out,
-                         struct err *err)
+static enum status get_whole(const struct json_at *at, const char *key, uint64_t min, uint64_t max,
+                             uint64_t *out, struct err *err)
 {
     struct json_at child;
     enum status status = json_get(at, key, &child, err);
@@ -278,15 +278,28 @@ enum status json_get_u64(const struct json_at *at, const char *key, uint64_t max
     if (!json_is_number(&child))
         return fail_kind(&child, "a whole number", err);
     double value = child.node->valuedouble;
-    if (fabs(value) >= EXACT_END)
+    if (value >= EXACT_END)
         return json_fail(&child, err, "%.17g is too large to be read exactly, 2^53 - 1 is the most",
                          value);
-    if (value < 0 || value != floor(value))
-        return json_fail(&child, err, "a whole number of 0 or more is needed, not %.15g", value);
+    if (value < (double)min || value != floor(value))
+        return json_fail(&child, err, "a whole number of %" PRIu64 " or more is needed, not %.15g",
+                         min, value);
     if ((uint64_t)value > max)
         return json_fail(&child, err, "%.0f is too large, %" PRIu64 " is the most", value, max);
     *out = (uint64_t)value;
     return STATUS_OK;
+}
+
+enum status json_get_u64(const struct json_at *at, const char *key, uint64_t max, uint64_t *out,
+                         struct err *err)
+{
+    return get_whole(at, key, 0, max, out, err);
+}
+
+enum status json_get_count(const struct json_at *at, const char *key, uint64_t max, uint64_t *out,
+                           struct err *err)
+{
+    return get_whole(at, key, 1, max, out, err);
 }
 
 enum status json_get_double(const struct json_at *at, const char *key, double *out, struct err *err)

@@ -50,6 +50,9 @@ enum status json_get(const struct json_at *at, const char *key, struct json_at *
                      struct err *err);
 enum status json_get_u64(const struct json_at *at, const char *key, uint64_t max, uint64_t *out,
                          struct err *err);
+/* The same where 0 makes no sense. */
+enum status json_get_count(const struct json_at *at, const char *key, uint64_t max, uint64_t *out,
+                           struct err *err);
 enum status json_get_double(const struct json_at *at, const char *key, double *out,
                             struct err *err);
 enum status json_get_bool(const struct json_at *at, const char *key, bool *out, struct err *err);
@@ -81,6 +84,8 @@ void json_add_u64(struct cJSON *parent, const char *key, uint64_t value);
 void json_add_bool(struct cJSON *parent, const char *key, bool value);
 /* A number with this many decimals, printed as written; null where it is not finite. */
 void json_add_decimal(struct cJSON *parent, const char *key, double value, int decimals);
+/* A number with at least so many digits that count, never as 1e-9; null where it is not finite. */
+void json_add_number(struct cJSON *parent, const char *key, double value, int digits);
 void json_print(const struct cJSON *root, struct text *out); /* indented, with a last newline */
 
 #endif

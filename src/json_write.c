@@ -99,6 +99,14 @@ void json_add_decimal(struct cJSON *parent, const char *key, double value, int d
     add(parent, key, isfinite(value) ? cJSON_CreateRaw(digits) : cJSON_CreateNull());
 }
 
+void json_add_number(struct cJSON *parent, const char *key, double value, int digits)
+{
+    int whole = 1; /* digits before the point; of 0.001 they are -2 */
+    if (isfinite(value) && value != 0)
+        whole = 1 + (int)floor(log10(fabs(value)));
+    json_add_decimal(parent, key, value, whole < digits ? digits - whole : 0);
+}
+
 void json_print(const struct cJSON *root, struct text *out)
 {
     char *printed = cJSON_Print(root);

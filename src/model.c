@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -22,12 +23,16 @@ const char *body_kind_name(enum body_kind kind)
     return names[kind];
 }
 
+static int compare_path(const void *path, const void *module)
+{
+    return strcmp(path, (*(const struct module *const *)module)->path);
+}
+
 int model_module(const struct model *model, const char *path)
 {
-    for (uint32_t i = 0; i < model->n_module; i++)
-        if (strcmp(model->modules[i].path, path) == 0)
-            return (int)i;
-    return -1;
+    const struct module **found =
+        bsearch(path, model->by_path, model->n_module, sizeof(*model->by_path), compare_path);
+    return found ? (int)(*found - model->modules) : -1;
 }
 
 double model_flops_per_token(const struct model *model, uint64_t seq)

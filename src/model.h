@@ -77,7 +77,8 @@ struct model {
     struct module *modules;
     struct param *params;
     struct piece *pieces;
-    uint32_t *piece_params; /* parameter ids */
+    uint32_t *piece_params;        /* parameter ids */
+    const struct module **by_path; /* all modules, sorted, for model_module() */
     uint32_t n_module, n_param, n_piece;
     uint64_t n_element; /* all parameters, padding never counted */
 };

@@ -6,6 +6,8 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define MAX_ELEMENTS (UINT64_C(1) << 62)
 
@@ -53,10 +55,21 @@ void model_builder_leave(struct model_builder *b)
     b->open = b->model->modules[b->open].parent;
 }
 
+static int compare_modules(const void *a, const void *b)
+{
+    return strcmp((*(const struct module *const *)a)->path,
+                  (*(const struct module *const *)b)->path);
+}
+
 void model_builder_finish(struct model_builder *b)
 {
     assert(b->open == 0);
     close_module(b);
+    struct model *model = b->model;
+    model->by_path = arena_array(b->arena, const struct module *, model->n_module);
+    for (uint32_t i = 0; i < model->n_module; i++)
+        model->by_path[i] = &model->modules[i];
+    qsort(model->by_path, model->n_module, sizeof(*model->by_path), compare_modules);
 }
 
 enum status model_builder_param(struct model_builder *b, const char *name, uint64_t rows,

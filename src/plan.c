@@ -46,12 +46,22 @@ static enum status check_counts(const struct plan_options *o, struct err *err)
     if (__builtin_mul_overflow(o->batch, o->seq, &tokens))
         return err_set(err, STATUS_USAGE, "batch %" PRIu64 " times seq %" PRIu64 " passes 64 bits",
                        o->batch, o->seq);
-    if (o->gpus % o->nodes != 0)
-        return err_set(err, STATUS_USAGE,
-                       "%" PRIu64 " gpus are no multiple of %" PRIu64 " nodes; all nodes have "
-                       "equally many",
-                       o->gpus, o->nodes);
     return STATUS_OK;
+}
+
+static enum status check_nodes(const struct plan_options *o, bool chosen_here, struct err *err)
+{
+    if (o->gpus % o->nodes == 0)
+        return STATUS_OK;
+    if (chosen_here)
+        return err_set(err, STATUS_USAGE,
+                       "%" PRIu64 " gpus do not fill nodes of %d, nor do %" PRIu64 " nodes share "
+                       "them evenly; give --nodes, which divides them",
+                       o->gpus, GPUS_PER_NODE, o->nodes);
+    return err_set(err, STATUS_USAGE,
+                   "%" PRIu64 " gpus are no multiple of %" PRIu64 " nodes; all nodes have "
+                   "equally many",
+                   o->gpus, o->nodes);
 }
 
 static void fill_defaults(struct plan_options *o, const struct model *model, struct arena *arena)
@@ -71,6 +81,8 @@ enum status plan_resolve(const struct model *model, const struct plan_options *o
     assert(options->reshard < RESHARD_N && options->ac < AC_N);
     fill_defaults(&plan.options, model, arena);
     enum status status = check_counts(&plan.options, err);
+    if (!status)
+        status = check_nodes(&plan.options, options->nodes == 0, err);
     if (status)
         return status;
     plan.world = plan.options.gpus;

@@ -25,10 +25,10 @@ enum reshard { RESHARD_AUTO, RESHARD_YES, RESHARD_NO, RESHARD_ALL_BUT_LAST, RESH
 
 /* What a person asks for; see plan_options_default(). */
 struct plan_options {
-    uint64_t gpus, nodes;  /* nodes 0: gpus / 8, at least 1 */
+    uint64_t gpus, nodes;  /* nodes 0: gpus / 8, rounded up */
     uint64_t seq;          /* 0: the model's */
     uint64_t batch, accum; /* sequences per microbatch and rank; microbatches per step */
-    const char *units;     /* scheme, comma-separated patterns, or @FILE.json */
+    const char *units;     /* scheme, comma-separated patterns, or @FILE.json: src/plan_units.h */
     enum reshard reshard;
     uint64_t prefetch, prefetch_backward; /* 0: implicit; k: explicit lists of depth k */
     enum checkpointing ac;

@@ -109,7 +109,7 @@ static enum status refuse_empty(const struct cut *cut, struct err *err)
         return unit_draft_fail(source, err, "unit '%s' has no parameters", unit_name(cut, draft));
     return unit_draft_fail(source, err,
                            "unit '%s' has no parameters: inner units such as '%s' own all of them; "
-                           "'%s' may match more than was meant, '*' also stands for dots",
+                           "drop or narrow '%s', which names it",
                            unit_name(cut, draft), cut->model->modules[inner].path, source->origin);
 }
 
@@ -174,7 +174,7 @@ static enum status fail_piece(const struct cut *cut, uint32_t piece, uint32_t pa
     return unit_draft_fail(source, err,
                            "a unit border cuts through the %s of layer %u: '%s' is in unit '%s', "
                            "'%s' in '%s'; inside a block a border can only run between attention "
-                           "with %s and mlp with %s",
+                           "with %s and mlp with %s, as in the scheme 'attn+mlp'",
                            kind, p->layer, model->params[first].name, unit_name(cut, a),
                            model->params[param].name, unit_name(cut, b),
                            norm_name(model, attention), norm_name(model, attention + 1));

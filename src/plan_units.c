@@ -37,13 +37,30 @@ enum status unit_draft_fail(const struct unit_draft *draft, struct err *err, con
     return err_set(err, *draft->place ? STATUS_INPUT : STATUS_USAGE, "%s%s", draft->place, text);
 }
 
-/* A path that the pattern matches once something stands before it: 'norm' for 'model.norm'. */
+static bool has_wildcard(const char *pattern)
+{
+    return strpbrk(pattern, "*?");
+}
+
+/* The first module from this one on that the pattern matches; n_module where there is none. */
+static uint32_t next_match(const struct model *model, const char *pattern, uint32_t from)
+{
+    if (!has_wildcard(pattern)) {
+        int module = model_module(model, pattern);
+        return module >= (int)from ? (uint32_t)module : model->n_module;
+    }
+    while (from < model->n_module && !text_matches(pattern, model->modules[from].path))
+        from++;
+    return from;
+}
+
+/* What matches once something stands before it: 'model.norm' for 'norm', '*.0.*' for '0.*'. */
 static const char *find_by_tail(const struct claims *c, const char *pattern)
 {
     const char *longer = arena_printf(c->arena, "*.%s", pattern);
     for (uint32_t i = 1; i < c->model->n_module; i++)
         if (text_matches(longer, c->model->modules[i].path))
-            return c->model->modules[i].path;
+            return has_wildcard(pattern) ? longer : c->model->modules[i].path;
     return NULL;
 }
 
@@ -60,6 +77,19 @@ static const char *find_nearest(const struct claims *c, const char *pattern, boo
     return near >= 0 ? names[near] : NULL;
 }
 
+/* 'model.layers.*' for 'model.layer.*': modules before the first wildcard are put right. */
+static const char *find_by_head(const struct claims *c, const char *pattern)
+{
+    size_t head = strcspn(pattern, "*?");
+    if (!pattern[head])
+        return NULL;
+    while (head > 0 && pattern[head] != '.')
+        head--;
+    const char *near = find_nearest(c, arena_printf(c->arena, "%.*s", (int)head, pattern), false);
+    const char *whole = near ? arena_printf(c->arena, "%s%s", near, pattern + head) : NULL;
+    return whole && next_match(c->model, whole, 1) < c->model->n_module ? whole : NULL;
+}
+
 static enum status fail_no_match(const struct claims *c, const struct unit_draft *source,
                                  bool or_scheme, struct err *err)
 {
@@ -70,6 +100,8 @@ static enum status fail_no_match(const struct claims *c, const struct unit_draft
                                    "no module matches '%s'; a scheme stands alone, not in a list",
                                    pattern);
     const char *hint = find_by_tail(c, pattern);
+    if (!hint)
+        hint = find_by_head(c, pattern);
     if (!hint)
         hint = find_nearest(c, pattern, or_scheme);
     if (hint)
@@ -94,26 +126,29 @@ static enum status claim(const struct claims *c, uint32_t module, uint32_t draft
     return STATUS_OK;
 }
 
-/* All matches of one pattern: into the given draft, or a new one each where it is NO_DRAFT. */
+/*
+ * The outermost matches of one pattern: into the given draft, or a new one each where it is
+ * NO_DRAFT.
+ */
 static enum status claim_matches(const struct claims *c, const struct unit_draft *source,
                                  uint32_t draft, bool or_scheme, struct err *err)
 {
-    bool any = false;
-    for (uint32_t i = 1; i < c->model->n_module; i++) {
-        if (!text_matches(source->origin, c->model->modules[i].path))
-            continue;
-        any = true;
+    const struct model *model = c->model;
+    const char *pattern = source->origin;
+    uint32_t module = next_match(model, pattern, 1);
+    if (module == model->n_module)
+        return fail_no_match(c, source, or_scheme, err);
+    for (; module < model->n_module;
+         module = next_match(model, pattern, model->modules[module].end)) {
         uint32_t to = draft != NO_DRAFT
                           ? draft
-                          : unit_drafts_add(c->drafts, c->arena, source->origin, source->place);
-        enum status status = claim(c, i, to, err);
+                          : unit_drafts_add(c->drafts, c->arena, pattern, source->place);
+        enum status status = claim(c, module, to, err);
         if (status)
             return status;
     }
-    if (!any)
-        return fail_no_match(c, source, or_scheme, err);
     if (c->drafts->n_draft > PLAN_MAX_UNITS)
-        return unit_draft_fail(source, err, "'%s' makes more than %d units", source->origin,
+        return unit_draft_fail(source, err, "'%s' makes more than %d units", pattern,
                                PLAN_MAX_UNITS);
     return STATUS_OK;
 }
@@ -146,6 +181,16 @@ static enum status draft_patterns(const struct claims *c, const char *text, stru
     return STATUS_OK;
 }
 
+/* A list is called by its first patterns. */
+static void name_list(const struct claims *c, uint32_t draft, uint32_t index, const char *pattern)
+{
+    enum { SHOWN = 3 };
+    const char **origin = &c->drafts->drafts[draft].origin;
+    if (index <= SHOWN)
+        *origin = arena_printf(c->arena, "%s%s%s", *origin, index > 0 ? ", " : "",
+                               index < SHOWN ? pattern : "...");
+}
+
 /* One pattern of a file. Its text outlives the document. */
 static enum status draft_element(const struct claims *c, const struct json_at *at, uint32_t draft,
                                  struct err *err)
@@ -157,10 +202,8 @@ static enum status draft_element(const struct claims *c, const struct json_at *a
     struct unit_draft source = {.origin = arena_strdup(c->arena, pattern),
                                 .place =
                                     arena_printf(c->arena, "%s: %s: ", at->doc->name, at->path)};
-    if (draft != NO_DRAFT) {
-        const char **origin = &c->drafts->drafts[draft].origin;
-        *origin = arena_printf(c->arena, "%s%s%s", *origin, **origin ? ", " : "", source.origin);
-    }
+    if (draft != NO_DRAFT)
+        name_list(c, draft, at->index, source.origin);
     return claim_matches(c, &source, draft, false, err);
 }
 

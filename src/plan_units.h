@@ -1,6 +1,12 @@
 /*
  * From the text of --units to drafts: which modules were named to form which unit.
  *
+ * A pattern is compared with whole module paths; '*' stands for any run of characters, dots
+ * included, '?' for one. Of all that one pattern matches the outermost modules count, each a unit:
+ * 'model.layers.*' is every block, and not what is inside them. What other patterns match may lie
+ * inside: 'model,model.layers.*' is every block, and one unit of the rest of the model around them.
+ * In a file a list is one unit of all that its patterns match, found one pattern at a time.
+ *
  * A draft only says what was asked for. Whether the result can be run, and what a unit owns once
  * inner units took their part, is src/plan_cut.h. Invariant: a module is claimed by at most one
  * draft; module 0 by none, since what nobody claims belongs to the root.

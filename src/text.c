@@ -131,11 +131,31 @@ static size_t edit_distance(const char *a, size_t na, const char *b, size_t nb)
     return row[nb];
 }
 
+/* The only name that begins so, or -1; a single letter is no beginning. */
+static int find_prefixed(const char *prefix, size_t length, const char *const *names, size_t n)
+{
+    int found = -1;
+    for (size_t i = 0; i < n && length >= 2; i++) {
+        size_t same = 0;
+        while (same < length && lower(names[i][same]) == lower(prefix[same]))
+            same++;
+        if (same < length)
+            continue;
+        if (found >= 0)
+            return -1;
+        found = (int)i;
+    }
+    return found;
+}
+
 int text_nearest(const char *name, const char *const *names, size_t n)
 {
     size_t length = strlen(name);
     if (length > NAME_CHARS)
         return -1;
+    int prefixed = find_prefixed(name, length, names, n);
+    if (prefixed >= 0)
+        return prefixed;
     size_t best = length / 3 > 2 ? length / 3 : 2;
     int nearest = -1;
     for (size_t i = 0; i < n; i++) {

@@ -24,7 +24,10 @@ void text_pad(struct text *text, size_t column);
 /* '*' stands for any run of characters, dots included, '?' for one; everything else for itself. */
 bool text_matches(const char *pattern, const char *text);
 
-/* Index of the name with the smallest edit distance, -1 where none is near enough to be meant. */
+/*
+ * Index of the only name that begins with two or more letters like these, else of the one with the
+ * smallest edit distance; -1 where none is near enough to be meant.
+ */
 int text_nearest(const char *name, const char *const *names, size_t n);
 
 /* Decimal digits only, whole text, no sign; false on anything else or past 2^64 - 1. */

@@ -128,6 +128,14 @@ static void compare_stats(struct fuzz *fuzz)
         same(fuzz, "by_class", got->by_class[i], want->by_class[i]);
         same(fuzz, "peak_by_class", got->peak_by_class[i], want->peak_by_class[i]);
     }
+    uint64_t at_peak = 0;
+    for (int i = 0; i < ALLOC_MAX_POOLS; i++) {
+        same(fuzz, "reserved_by_pool", got->reserved_by_pool[i], want->reserved_by_pool[i]);
+        same(fuzz, "peak_reserved_by_pool", got->peak_reserved_by_pool[i],
+             want->peak_reserved_by_pool[i]);
+        at_peak += got->peak_reserved_by_pool[i];
+    }
+    same(fuzz, "the pools' sum at the peak", at_peak, got->peak_reserved);
     if (got->allocated > got->active || got->active > got->reserved)
         differ(fuzz, "allocated, active and reserved do not rise", got->active, got->reserved);
 }

@@ -46,6 +46,8 @@ ok "an unknown model gets the nearest one" complains 2 "did you mean 'llama3-8b'
 ok "a second model is too much" complains 2 "extra argument 'x'" sim llama3-8b x
 ok "an unknown option gets the nearest one" complains 2 "did you mean '--gpus'?" \
     sim llama3-8b --gpu 4
+ok "the beginning of an option gets that one" complains 2 "did you mean '--layers'?" \
+    sim llama3-8b --lay 1
 ok "an unknown letter" complains 2 "unknown option '-q'" sim llama3-8b -q
 ok "an option of another command" complains 2 "takes no --memory" explain llama3-8b --memory 1GB
 ok "a value that is missing" complains 2 "--gpus needs a value" sim llama3-8b --gpus
@@ -54,15 +56,31 @@ ok "an unknown word gets the nearest one" complains 2 "did you mean 'always'?" s
 ok "an unknown word gets all words" complains 2 "auto, yes, no" sim llama3-8b --reshard maybe
 ok "a count that is none" complains 2 "--gpus: 'many'" sim llama3-8b --gpus many
 ok "a negative count" complains 2 "--gpus: '-8'" sim llama3-8b --gpus -8
-ok "a count past 64 bits" complains 2 "--batch" sim llama3-8b --batch 18446744073709551616
-ok "zero GPUs" complains 2 "--gpus: '0'" sim llama3-8b --gpus 0
+ok "zero GPUs" complains 2 "--gpus: 0 is too small, at least 1" sim llama3-8b --gpus 0
+while read -r option value most; do
+    ok "$option $value is too large" complains 2 "--$option: $value is too large, at most $most" \
+        sim llama3-8b "--$option" "$value"
+done <<END
+gpus 1048577 1048576
+gpus 18446744073709551616 1048576
+nodes 1048577 1048576
+accum 1025 1024
+layers 99999999999999999999 4096
+batch 18446744073709551616 18446744073709551615
+seq 18446744073709551616 18446744073709551615
+prefetch 18446744073709551616 18446744073709551615
+END
 ok "nodes that do not divide the GPUs" complains 2 "nodes" sim llama3-8b --gpus 8 --nodes 3
+ok "no memory at all" complains 2 "'0' is too small" sim llama3-8b --memory 0
+for size in 18446744073709551616 99999999TiB 99999999.5TiB; do
+    ok "$size is too much memory" complains 2 "--memory: '$size' is too large" \
+        sim llama3-8b --memory $size
+done
 ok "a size without its unit" complains 2 "72GiB" sim llama3-8b --memory 72Gb
 ok "an unknown cluster gets the nearest one" complains 2 "'h100-sxm'" \
     sim llama3-8b --cluster h100-sx
 ok "a pattern that matches nothing" complains 2 "'model.layer.*'" \
     sim llama3-8b --units 'model.layer.*'
-ok "a tensor past any memory" complains 2 "any GPU" sim llama3-8b --seq 1024 --batch 300000
 ok "nothing to explain" complains 2 "give --program" explain llama3-8b
 ok "a word that model does not know" complains 2 "did you mean 'list'?" model lst
 ok "model show without a model" complains 2 "no model" model show
@@ -92,6 +110,51 @@ ok "sizes past 64 bits" complains 4 "$tmp/huge.json" sim "$tmp/huge.json"
 ok "a cluster without numbers" complains 4 "$tmp/cluster.json" \
     sim llama3-8b --cluster "$tmp/cluster.json"
 
+# --- sizes that no GPU can hold: the model and the options; whose fault it is, is the exit code
+while read -r seq batch because; do
+    for model in llama3-8b "$tmp/good.json"; do
+        want=4
+        test "$model" != llama3-8b || want=2
+        ok "too large at --seq $seq --batch $batch, exit code $want" complains $want \
+            "$model is too large with --seq $seq --batch $batch: $because" \
+            sim "$model" --seq "$seq" --batch "$batch"
+    done
+done <<END
+1000000000000 1 a part of the step passes 2^62
+1024 1000000000000000 a part of the step passes 2^62
+END
+ok "a tensor past any memory" complains 2 "one of its tensors has 143.3 TiB" \
+    sim llama3-8b --seq 1024 --batch 300000
+ok "of a model file" complains 4 "$tmp/good.json is too large with --seq 1024 --batch 1000000000" \
+    sim "$tmp/good.json" --seq 1024 --batch 1000000000
+
+# --- names from outside: one line, and nothing that a terminal obeys
+escape=$(printf '\033')
+odd=$tmp/$(printf 'odd\n\033[31m\302\233name')
+mkdir "$odd" && cp "$tmp/good.json" "$odd/config.json"
+long=$tmp/$(printf '%0200d' 0)
+mkdir "$long" && cp "$tmp/good.json" "$long/config.json"
+cat >"$tmp/odd.json" <<END
+{"schema": "unshard.cluster/1", "base": "h100-sxm", "name": "odd\\n\\u001b[31m\\u009bname",
+ "description": "line 1\\nline 2 \\u001b[31mred"}
+END
+# tame ARGUMENTS: the name is in the output, but what it could do is not
+tame() {
+    exits 0 "$@" && grep -qF 'odd??[31m?name' "$tmp/out" && ! grep -qF "$escape" "$tmp/out" &&
+        ! grep -q "$(printf '\302\233')" "$tmp/out" && ! grep -q '^\(line 2\|.\[31m\)' "$tmp/out"
+}
+ok "sim prints a tame model name" tame sim "$odd" --cluster toy
+ok "and a tame cluster name" tame sim llama3-8b --cluster "$tmp/odd.json"
+ok "so does explain, in a comment" tame explain "$odd" --program
+ok "and model show" tame model show "$odd"
+ok "and cluster show" tame cluster show "$tmp/odd.json"
+ok "a message is tame" complains 4 'odd??[31m' sim "$odd" --seq 1000000000000
+run sim "$odd" --cluster "$tmp/odd.json" --json
+# shellcheck disable=SC1003
+ok "in JSON names stay what they are" grep -qF '"odd\n\u001b[31m' "$tmp/out"
+run model show "$long"
+ok "a long name is cut at its beginning" grep -q '^\.\.\.0\{77\}:' "$tmp/out"
+
 # --- results on stdout, nothing else anywhere
 ok "a step that fits" exits 0 sim llama3-8b
 ok "stderr stays empty" test ! -s "$tmp/err"
@@ -114,6 +177,9 @@ if test -w /dev/full; then
     full() { code=0; "$UNSHARD" "$@" >/dev/full 2>"$tmp/err" || code=$?; is "$code" 4; }
     ok "output that cannot be written is an error" full sim llama3-8b
 fi
+closed() { code=0; "$UNSHARD" "$@" >&- 2>"$tmp/err" || code=$?; is "$code" 4; }
+ok "so is a closed output" closed sim llama3-8b
+ok "which is said" grep -q 'cannot write the result' "$tmp/err"
 
 # --- colour
 escapes() { grep -q "$(printf '\033')" "$tmp/out"; }
@@ -193,26 +259,82 @@ run sim llama3-8b --json
 ok "fits is what its parts say" agrees
 ok "llama3-8b on 8 GPUs fits" is "$(field fits)" true
 ok "classes sum to the allocated peak" sums_up
-# pools ALLOCATOR: what the streams have reserved is the reserved peak, as nothing was given back
+# pools ARGUMENTS: what the streams have reserved at the peak is the peak
 pools() {
-    "$UNSHARD" sim llama3-8b --layers 2 --allocator "$1" --json >"$tmp/pools.json" || return 1
+    run sim llama3-8b "$@" --json
     awk -F'[:,]' '/"peak_reserved_bytes"/ && !peak { peak = $2 }
         /reserved_by_pool/ { inside = 1; next } /}/ { inside = 0 } inside { sum += $2 }
-        END { exit !(sum > 0 && sum == peak + 0) }' "$tmp/pools.json"
+        END { exit !(sum > 0 && sum == peak + 0) }' "$tmp/out"
 }
 for allocator in caching expandable; do
-    ok "streams sum to the reserved peak, $allocator" pools "$allocator"
+    ok "streams sum to the reserved peak, $allocator" pools --layers 2 --allocator "$allocator"
 done
+ok "also where memory was given back in between" pools --layers 8 --memory 30GiB
+ok "as it was, in retries" test "$(field retries)" -gt 0
 run sim llama3-405b --json
 ok "a model that does not fit is simulated with exit code 0" is "$code" 0
 ok "it says so" is "$(field fits)" false
 ok "and fits is what its parts say" agrees
 ok "on stderr in one line" is "$(grep -c 'does not fit' "$tmp/err") $(wc -l <"$tmp/err")" "1 1"
+some='[0-9.]* [KMGT]iB'
+ok "which tells where, at what, of how much, and what would do" grep -q "out of memory in \
+initialisation at a request of $some, with $some there less $some outside .* reserve $some\$" \
+    "$tmp/err"
+ok "JSON has the first two as well" is "$(field step) $(($(field request_bytes) > 0))" "0 1"
 run sim llama3-405b --json --memory 80GiB
 ok "with an explicit limit the exit code is 1" is "$code" 1
 ok "and the result is there" is "$(field memory_limit_bytes)" 85899345920
 ok "a limit above the GPU's size is taken" exits 0 sim llama3-405b --memory 100TiB
 ok "a limit below what is outside torch" exits 1 sim llama3-8b --memory 1MiB
+
+# --- pages: lines, words and numbers
+# narrow ARGUMENTS: no line is over 100 columns or ends in a blank; of a program the comments
+narrow() {
+    run "$@"
+    test "$1" != explain || sed -i '/^#/!d' "$tmp/out"
+    awk 'length > 100 || / $/ { print "# " $0; bad = 1 } END { exit bad || NR == 0 }' "$tmp/out"
+}
+models=$("$UNSHARD" model list | sed 's/ .*//')
+clusters=$("$UNSHARD" cluster list | sed -n 's/^\([^ ]\{1,\}\) .*/\1/p')
+for model in $models; do
+    ok "sim $model is no wider than a page" narrow sim "$model"
+    ok "the head of explain $model" narrow explain "$model" --program --section init
+    ok "model show $model" narrow model show "$model" --states
+done
+for cluster in $clusters; do
+    ok "cluster show $cluster" narrow cluster show "$cluster"
+    ok "sim on $cluster, out of all measured ranges" narrow sim llama3-405b --layers 1 \
+        --cluster "$cluster" --seq 16 --gpus 1024
+done
+for command in sim explain model cluster bench help; do
+    ok "help $command" narrow help $command
+done
+for command in help "model list" "cluster list" "bench sim"; do
+    # shellcheck disable=SC2086
+    ok "$command" narrow $command
+done
+run sim llama3-8b --gpus 1
+ok "one GPU is one" grep -q ' on 1 GPU of ' "$tmp/out"
+run sim llama3-405b
+bars() { is "$(grep -c ' 0\.0 %$' "$tmp/out") $(grep -c ' 0\.0 %.*#' "$tmp/out")" "1 0"; }
+ok "what rounds to 0.0 % has no bar" bars
+run sim llama3-8b --seq 1000000
+ok "a long time is told in hours too" \
+    grep -q '^  step .* s ([0-9]* [a-z]* [0-9]* [a-z]*)  ' "$tmp/out"
+run sim llama3-8b
+ok "a short one is not" grep -q '^  step [^(]*$' "$tmp/out"
+cat >"$tmp/slow.json" <<END
+{"schema": "unshard.cluster/1", "base": "h100-sxm", "name": "slow", "description": "a slow host",
+ "host": {"launch_us": {"value": 1000000, "source": "made up"}}}
+END
+# digits FIELD: it is not 0, and in decimals; prints how many digits count
+digits() { field "$1" | grep -x '[0-9.]*' | sed 's/^[0.]*//; s/\.//' | tr -d '\n' | wc -c; }
+run sim llama3-8b --layers 1 --seq 1 --cluster "$tmp/slow.json" --json
+for key in tokens_per_s_per_gpu mfu_pct hfu_pct; do
+    ok "a tiny $key has six digits" test "$(digits $key)" -ge 6
+done
+run sim llama3-8b --layers 1 --seq 1 --cluster "$tmp/slow.json"
+ok "and some of them in text" grep -q '^  MFU  *0\.0*[1-9][0-9]* %' "$tmp/out"
 
 # --- explain
 run sim llama3-8b --layers 2 --json

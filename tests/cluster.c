@@ -169,11 +169,11 @@ static const struct bad bad_files[] = {
 
     {"h100-sxm", "\"gpu\": {", "\"gpu\": 3, \"host\": {", "key 'host' is there twice"},
     {"h100-sxm", "\"context_gib\": {\"value\": 0.45,", "\"context_gib\": {\"value\": -1,",
-     "gpu.context_gib: 'value' is -1, it must be 0 or more"},
+     "gpu.context_gib: 'value' is -1, it must be from 0 to 8.38861e+06"},
     {"h100-sxm", "{\"value\": 79.10,", "{\"value\": 0,",
-     "gpu.memory_gib: 'value' is 0, it must be above 0"},
+     "gpu.memory_gib: 'value' is 0, that is too small"},
     {"h100-sxm", "{\"value\": 79.10,", "{\"value\": 1e9,",
-     "gpu.memory_gib: 'value' is 1e+09, that is too large"},
+     "gpu.memory_gib: 'value' is 1000000000, it must be from 0 to 8.38861e+06"},
     {"h100-sxm", "{\"value\": 79.10,", "{\"value\": 1e-12,",
      "gpu.memory_gib: 'value' is 1e-12, that is too small"},
     {"h100-sxm", "{\"value\": 33554432,", "{\"value\": 1.5,",
@@ -188,9 +188,10 @@ static const struct bad bad_files[] = {
     {"h100-sxm", "{\"value\": 120, \"source\": \"the same fit\"}", "120", "gemm.k0: not an object"},
     {"h100-sxm", "\"value\": 120", "\"value\": \"120\"",
      "gemm.k0.value: a number is needed, not a string"},
-    {"h100-sxm", "\"value\": 120", "\"value\": -1", "gemm.k0: 'value' is -1, it must be 0 or more"},
+    {"h100-sxm", "\"value\": 120", "\"value\": -1",
+     "gemm.k0: 'value' is -1, it must be from 0 to 10000"},
     {"h100-sxm", "\"value\": 989", "\"value\": 0",
-     "gemm.bf16_tflops: 'value' is 0, it must be above 0"},
+     "gemm.bf16_tflops: 'value' is 0, it must be from 0.1 to 1e+06"},
     {"h100-sxm", "\"value\": 120, \"source\": \"the same fit\"", "\"value\": 120",
      "gemm.k0: missing key 'source'"},
     {"h100-sxm", "\"value\": 120", "\"vlaue\": 120",
@@ -198,6 +199,10 @@ static const struct bad bad_files[] = {
     {"h100-sxm", "\"value\": 120", "\"low\": 100, \"high\": 140", "gemm.k0: missing key 'mid'"},
     {"h100-sxm", "\"value\": 120", "\"value\": 120, \"mid\": 130",
      "gemm.k0: both 'value' and 'mid' are given"},
+    {"h100-sxm", "\"value\": 0.783", "\"value\": 5",
+     "gemm.efficiency: 'value' is 5, it must be from 0.01 to 1"},
+    {"h100-sxm", "\"low\": 0.90, \"mid\": 0.85", "\"low\": 90, \"mid\": 85",
+     "gemm.derate: 'low' is 90, it must be from 0.01 to 2"},
     {"h100-sxm", "\"low\": 0.90, \"mid\": 0.85", "\"low\": 0.85, \"mid\": 0.90",
      "gemm.derate: 'mid' (0.9) is faster than 'low' (0.85): low is the fast end, and here more"},
     {"h100-sxm", "\"low\": 5, \"mid\": 10", "\"low\": 10, \"mid\": 5",
@@ -220,7 +225,7 @@ static const struct bad bad_files[] = {
     {"h200-sxm", "\"ranks\": 8", "\"ranks\": 1",
      "collectives[0]: 'ranks' is 1, a collective has at least 2"},
     {"h200-sxm", "\"gb_per_s\": 362", "\"gb_per_s\": 0",
-     "collectives[1]: 'gb_per_s' is 0, it must be above 0"},
+     "collectives[1]: 'gb_per_s' is 0, it must be from 0.01 to 100000"},
     {"h200-sxm", "\"start_us\": 11.6,", "", "collectives[0]: missing key 'start_us'"},
     {"h200-sxm", "\"base\": \"h100-sxm\"", "\"base\": \"h100-sxn\"",
      "unknown base 'h100-sxn', did you mean 'h100-sxm'?"},
@@ -273,6 +278,124 @@ static void test_bad_files(struct arena *arena)
         is_str(c.name, "untouched", "and nothing is written");
         free(text);
     }
+}
+
+/* A file that differs from h100-sxm in one rate, of one number. */
+static enum status open_rate(const struct rate_field *field, double number, struct arena *arena,
+                             struct cluster *out, char *shown, struct err *err)
+{
+    char text[512];
+    snprintf(text, sizeof text,
+             "{\"schema\": \"unshard.cluster/1\", \"name\": \"x\", \"description\": \"x\", "
+             "\"base\": \"h100-sxm\", \"%s\": {\"%s\": {\"value\": %.17g, \"source\": \"x\"}}}",
+             field->section, field->key, number);
+    return open_text(text, strlen(text), arena, out, shown, err);
+}
+
+/* A file like it, whose rows of collectives all have one number in common. */
+static enum status open_row(const char *key, double number, struct arena *arena,
+                            struct cluster *out, char *shown, struct err *err)
+{
+    char row[200] = "", text[1024];
+#define X(member, name, unit, least, most)                                         \
+    snprintf(row + strlen(row), sizeof row - strlen(row), ", \"%s\": %.17g", name, \
+             strcmp(name, key) ? 1.0 : number);
+    CLUSTER_ROW_NUMBERS(X)
+#undef X
+    snprintf(text, sizeof text,
+             "{\"schema\": \"unshard.cluster/1\", \"name\": \"x\", \"description\": \"x\", "
+             "\"base\": \"h100-sxm\", \"collectives\": ["
+             "{\"kind\": \"all_gather\", \"ranks\": 8%s, \"source\": \"x\"}, "
+             "{\"kind\": \"reduce_scatter\", \"ranks\": 8%s, \"source\": \"x\"}]}",
+             row, row);
+    return open_text(text, strlen(text), arena, out, shown, err);
+}
+
+/* A number just past a bound, and one far past it. */
+static void past_bounds(double least, double most, double past[4])
+{
+    past[0] = nextafter(least, -HUGE_VAL);
+    past[1] = -1e300;
+    past[2] = nextafter(most, HUGE_VAL);
+    past[3] = 1e300;
+}
+
+static void test_rate_bounds(struct arena *arena)
+{
+    for (uint32_t f = 0; f < n_cluster_rate_fields; f++) {
+        const struct rate_field *field = &cluster_rate_fields[f];
+        const double within[] = {field->least, field->most};
+        double past[4];
+        uint32_t refused = 0;
+        char path[64], want[160];
+        struct err err = {0};
+        struct cluster c;
+
+        for (int i = 0; i < 2; i++) {
+            is_int(open_rate(field, within[i], arena, &c, path, &err), STATUS_OK,
+                   "%s.%s may be %g (%s)", field->section, field->key, within[i], err.text);
+            is_near(cluster_rate(&c, field)->at[SPREAD_MID], within[i] * field->unit, 1e-15,
+                    "and is");
+        }
+        past_bounds(field->least, field->most, past);
+        for (int i = 0; i < 4; i++) {
+            refused += open_rate(field, past[i], arena, &c, path, &err) == STATUS_INPUT;
+            snprintf(want, sizeof want, "%s: %s.%s: 'value' is ", path, field->section, field->key);
+            refused += !strncmp(err.text, want, strlen(want));
+            snprintf(want, sizeof want, ", it must be from %g to %g", field->least, field->most);
+            refused += strstr(err.text, want) != NULL;
+        }
+        is_int(refused, 12, "%s.%s past its bounds is refused with file, key and bounds",
+               field->section, field->key);
+    }
+}
+
+static void test_row_bounds(struct arena *arena)
+{
+    static const struct {
+        const char *key;
+        double least, most;
+    } numbers[] = {
+#define X(member, key, unit, least, most) {key, least, most},
+        CLUSTER_ROW_NUMBERS(X)
+#undef X
+    };
+    for (size_t n = 0; n < sizeof numbers / sizeof *numbers; n++) {
+        double past[4];
+        uint32_t refused = 0;
+        char path[64], want[160];
+        struct err err = {0};
+        struct cluster c;
+
+        is_int(open_row(numbers[n].key, numbers[n].least, arena, &c, path, &err), STATUS_OK,
+               "a row's %s may be %g (%s)", numbers[n].key, numbers[n].least, err.text);
+        is_int(open_row(numbers[n].key, numbers[n].most, arena, &c, path, &err), STATUS_OK,
+               "and %g (%s)", numbers[n].most, err.text);
+        past_bounds(numbers[n].least, numbers[n].most, past);
+        for (int i = 0; i < 4; i++) {
+            refused += open_row(numbers[n].key, past[i], arena, &c, path, &err) == STATUS_INPUT;
+            snprintf(want, sizeof want, "%s: collectives[0]: '%s' is ", path, numbers[n].key);
+            refused += !strncmp(err.text, want, strlen(want));
+        }
+        is_int(refused, 8, "past its bounds it is refused with file, row and key");
+    }
+}
+
+/* Bounds that mean something: shares end at the data sheet, divisors stay above 0. */
+static void test_bounds(void)
+{
+    uint32_t shares = 0, odd = 0;
+
+    for (uint32_t f = 0; f < n_cluster_rate_fields; f++) {
+        const struct rate_field *field = &cluster_rate_fields[f];
+        const bool share = strstr(field->key, "efficiency") || strstr(field->key, "fraction");
+        shares += share;
+        odd += share && field->most != 1;
+        odd += !(field->least >= 0 && field->least < field->most && field->most <= 1e9);
+        odd += field->more_is_faster && field->least <= 0;
+    }
+    is_int(odd, 0, "every rate has bounds, a share of a data sheet those of a share");
+    is_int(shares, 9, "nine rates are such shares");
 }
 
 static void test_names(struct arena *arena)
@@ -339,6 +462,9 @@ int main(void)
     test_base(&arena);
     test_toy(&arena);
     test_bad_files(&arena);
+    test_rate_bounds(&arena);
+    test_row_bounds(&arena);
+    test_bounds();
     test_names(&arena);
     test_damaged(&arena);
     arena_release(&arena);

@@ -265,10 +265,76 @@ static void test_leaves_table(const struct cluster *h100, const struct cluster *
     check_leaves(h100, "llama2-7b", 1024, 8, "tokens 1024");
     check_leaves(h100, "llama2-7b", 256, 8, "seq 256");
     check_leaves(h100, "llama2-7b", 256, 8, "gemm_dim 256");
-    check_leaves(h100, "llama2-7b", 4096, 1024, "gpus 1024");
+    check_leaves(h100, "llama2-7b", 4096, 512, NULL);
+    check_leaves(h100, "llama2-7b", 4096, 1024,
+                 "gpus 1024 (collectives, compute.straggler_per_doubling: known for 1 to 512)");
+    check_leaves(h200, "llama2-7b", 4096, 1024, "gpus 1024 (collectives, compute.straggler_per_d");
     check_leaves(h100, "llama2-7b", 4096, 6, "all_gather of 6 ranks in a node (that of 8");
     check_leaves(h200, "llama2-7b", 4096, 4, "reduce_scatter of 4 ranks in a node (that of 8");
     check_leaves(h200, "llama2-7b", 4096, 1, NULL);
+}
+
+static struct rate *rate_of(struct cluster *cluster, uint32_t field)
+{
+    return (struct rate *)(void *)((char *)cluster + cluster_rate_fields[field].offset);
+}
+
+/* A range that all rates have is told once, with the first of them and how many there are. */
+static void test_shared_range(const struct cluster *h100)
+{
+    static const struct valid_range range = {.max = 4, .quantity = QUANTITY_GPUS};
+    struct cluster c = *h100;
+
+    for (uint32_t f = 0; f < n_cluster_rate_fields; f++) {
+        struct rate *rate = rate_of(&c, f);
+        rate->valid = &range;
+        rate->n_valid = 1;
+    }
+    check_leaves(&c, "llama2-7b", 4096, 8,
+                 "gpus 8 (gemm.bf16_tflops, gemm.start_us, gemm.efficiency and 20 more: known for "
+                 "0 to 4)");
+}
+
+/* The slowest or the fastest cluster that a file can describe; rows has room for both kinds. */
+static struct cluster at_bounds(const struct cluster *base, bool slow, struct collective_row *rows)
+{
+    struct cluster c = *base;
+
+    for (uint32_t f = 0; f < n_cluster_rate_fields; f++) {
+        const struct rate_field *field = &cluster_rate_fields[f];
+        const bool least = field->more_is_faster == slow;
+        rate_of(&c, f)->at[SPREAD_MID] = (least ? field->least : field->most) * field->unit;
+    }
+#define X(member, key, unit, least, most) \
+    rows[0].member = (slow == (least > 0) ? least : most) * unit;
+    CLUSTER_ROW_NUMBERS(X)
+#undef X
+    rows[1] = rows[0];
+    rows[0].kind = TASK_ALL_GATHER;
+    rows[1].kind = TASK_REDUCE_SCATTER;
+    c.collectives = rows;
+    c.n_collective = 2;
+    return c;
+}
+
+static void test_bounds(const struct cluster *h100)
+{
+    struct plan_options options = plan_options_default();
+    struct made made;
+
+    options.gpus = 4096;
+    options.batch = 64;
+    make_init(&made, "llama3-405b", 1, &options);
+    for (int slow = 0; slow < 2; slow++) {
+        struct collective_row rows[2] = {0};
+        const struct cluster c = at_bounds(h100, slow, rows);
+        struct prices prices;
+        struct err err = {0};
+        is_int(cost_price(&c, SPREAD_MID, &made.program, &made.arena, &prices, &err), STATUS_OK,
+               "the %s cluster that a file can describe has prices for a large step (%s)",
+               slow ? "slowest" : "fastest", err.text);
+    }
+    make_release(&made);
 }
 
 static void check_refused(const struct cluster *cluster, struct made *made, enum status want,
@@ -299,13 +365,13 @@ static void test_refused(const struct cluster *h100)
     check_refused(h100, &made, STATUS_USAGE, "no rates for compute in fp32");
     made.plan.param_dtype = DTYPE_BF16;
     slow.gemm_start_s.at[SPREAD_MID] = 1e12;
-    check_refused(&slow, &made, STATUS_RUN, "cluster 'h100-sxm', forward: a price of");
+    check_refused(&slow, &made, STATUS_INPUT, "cluster 'h100-sxm', forward: a price of");
     slow = *h100;
     slow.host_all_gather_s.at[SPREAD_MID] = 1e12;
-    check_refused(&slow, &made, STATUS_RUN, "cluster 'h100-sxm', host: a price of");
+    check_refused(&slow, &made, STATUS_INPUT, "cluster 'h100-sxm', host: a price of");
     slow = *h100;
     slow.contention.at[SPREAD_MID] = 1e9;
-    check_refused(&slow, &made, STATUS_RUN, "cluster 'h100-sxm', host: a contention of");
+    check_refused(&slow, &made, STATUS_INPUT, "cluster 'h100-sxm', host: a contention of");
     make_release(&made);
 }
 
@@ -324,6 +390,8 @@ int main(void)
     test_bodies_straggle(&h100);
     test_toy(&toy);
     test_leaves_table(&h100, &h200);
+    test_shared_range(&h100);
+    test_bounds(&h100);
     test_refused(&h100);
     arena_release(&arena);
     return tap_done();

@@ -203,7 +203,7 @@ static void test_rounding(void)
         const enum status status = cost_ns(cases[i].seconds, cases[i].has_work, &ns, &err);
         is_int(status == STATUS_OK ? ns : -1, cases[i].ns, "%s", cases[i].what);
         if (cases[i].ns < 0)
-            is_int(status, STATUS_RUN, "as a program that cannot be run");
+            is_int(status, STATUS_INPUT, "as input that makes no sense");
     }
 }
 

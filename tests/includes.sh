@@ -24,19 +24,25 @@ nowhere_but() {
     test -z "$bad" || { echo "# $bad includes <$1>"; return 1; }
 }
 
+files() { find "$@" -name '*.[ch]' 2>/dev/null | sort | tr '\n' ' '; }
 core=$(find src -name '*.[ch]' ! -path 'src/cli/*' | sort | tr '\n' ' ')
-sim=$(find sim -name '*.[ch]' | sort | tr '\n' ' ')
-cli=$(find src/cli -name '*.[ch]' | sort | tr '\n' ' ')
 
 ok "the core includes only the core" only "$core" "src/"
 ok "no file of the core includes the command line" sh -c \
     "! grep -l '#include \"src/cli/' $core"
-ok "sim includes the core and itself" only "$sim" "src/ sim/"
-ok "sim does not include the command line" sh -c "! grep -l '#include \"src/cli/' $sim"
-ok "the command line includes src and sim" only "$cli" "src/ sim/"
-ok "cJSON is known to src/json*.c alone" nowhere_but cjson 'src/json[a-z_]*\.[ch]'
+for folder in sim gpu traces db; do
+    test -d "$folder" || continue
+    ok "$folder includes the core and itself" only "$(files "$folder")" "src/ $folder/"
+    ok "$folder does not include the command line" sh -c \
+        "! grep -l '#include \"src/cli/' $(files "$folder")"
+done
+ok "the command line includes what it joins" only "$(files src/cli)" "src/ sim/ gpu/ traces/ db/"
+ok "cJSON is known to src/json*.c and traces alone" nowhere_but cjson \
+    'src/json[a-z_]*\.[ch]|traces/[a-z_]*\.[ch]'
+ok "SQLite is known to db alone" nowhere_but sqlite3 'db/[a-z_]*\.[ch]'
 ok "file names of the program are unique" sh -c \
-    'test -z "$(find src sim -name "*.[ch]" -exec basename {} \; | sort | uniq -d)"'
+    'test -z "$(find src sim gpu traces db -name "*.[ch]" -exec basename {} \; 2>/dev/null |
+        sort | uniq -d)"'
 ok "a file of the core has no CUDA, no MPI, no SQLite" sh -c \
     "! grep -lE '#include <(cuda|nccl|mpi|sqlite3)' $core"
 done_testing

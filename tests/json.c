@@ -138,7 +138,8 @@ static const char *const model =
     "  \"name\": \"tiny\", \"heads\": 8, \"eps\": 1e-05, \"tied\": false, \"none\": null,\n"
     "  \"Name\": \"another\",\n"
     "  \"layers\": [{\"name\": \"a\", \"size\": 3}, {\"name\": \"b\", \"size\": -1}],\n"
-    "  \"half\": 0.5, \"large\": 9007199254740991, \"larger\": 9007199254740993\n"
+    "  \"half\": 0.5, \"large\": 9007199254740991, \"larger\": 9007199254740993,\n"
+    "  \"zero\": 0, \"one\": 1, \"lowest\": -1e300\n"
     "}\n";
 
 static void test_values(void)
@@ -178,6 +179,7 @@ static void test_wrong_values(void)
         {"tied", 9, "m.json: tied: a whole number is needed, not a boolean"},
         {"layers", 9, "m.json: layers: a whole number is needed, not an array"},
         {"half", 9, "m.json: half: a whole number of 0 or more is needed, not 0.5"},
+        {"lowest", 9, "m.json: lowest: a whole number of 0 or more is needed, not -1e+300"},
         {"heads", 7, "m.json: heads: 8 is too large, 7 is the most"},
         {"larger", UINT64_MAX,
          "m.json: larger: 9007199254740992 is too large to be read exactly, 2^53 - 1 is the most"},
@@ -193,8 +195,13 @@ static void test_wrong_values(void)
         is_str(err.text, cases[i].message, "integer '%s' is refused", cases[i].key);
         ok(status == STATUS_INPUT && value == 99, "and '%s' leaves the result alone", cases[i].key);
     }
-
     struct err err = {0};
+    uint64_t count = 0;
+    is_int(json_get_count(&root, "zero", 9, &count, &err), STATUS_INPUT, "0 is no count");
+    is_str(err.text, "m.json: zero: a whole number of 1 or more is needed, not 0",
+           "and the message has the least that is one");
+    ok(!json_get_count(&root, "one", 9, &count, NULL) && count == 1, "1 is a count");
+
     const char *string = NULL;
     double number = 0;
     bool truth = false;
@@ -237,7 +244,7 @@ static void test_walk(void)
         text_add(&keys, "%s=%s ", json_key(&it), it.path);
     is_str(keys.at,
            "name=name heads=heads eps=eps tied=tied none=none Name=Name layers=layers half=half "
-           "large=large larger=larger ",
+           "large=large larger=larger zero=zero one=one lowest=lowest ",
            "an object's elements come in the order of the file");
     text_release(&keys);
 
@@ -370,6 +377,11 @@ static void test_writing(void)
     json_add_u64(root, "odd", UINT64_C(9007199254740993));
     json_add_decimal(root, "pct", 0.1 + 0.2, 3);
     json_add_decimal(root, "nan", NAN, 1);
+    json_add_number(root, "tiny", 1.0 / 3e9, 6);
+    json_add_number(root, "some", -1234.5678, 6);
+    json_add_number(root, "many", 1e21, 6);
+    json_add_number(root, "zero", 0, 6);
+    json_add_number(root, "inf", INFINITY, 6);
     json_add_bool(root, "fits", true);
     json_add_string(root, "text", "a\"\n\xc3\xa9\xff\xc3");
     json_add_string(root, "empty", "");
@@ -388,6 +400,11 @@ static void test_writing(void)
            "\t\"odd\":\t9007199254740993,\n"
            "\t\"pct\":\t0.300,\n"
            "\t\"nan\":\tnull,\n"
+           "\t\"tiny\":\t0.000000000333333,\n"
+           "\t\"some\":\t-1234.57,\n"
+           "\t\"many\":\t1000000000000000000000,\n"
+           "\t\"zero\":\t0.00000,\n"
+           "\t\"inf\":\tnull,\n"
            "\t\"fits\":\ttrue,\n"
            "\t\"text\":\t\"a\\\"\\n\xc3\xa9\xef\xbf\xbd\xef\xbf\xbd\",\n"
            "\t\"empty\":\t\"\",\n"

@@ -24,6 +24,10 @@ tests_libtest_a_SOURCES = \
 	tests/fake_backend.h \
 	tests/make.c \
 	tests/make.h \
+	tests/plan_rig.c \
+	tests/plan_rig.h \
+	tests/quoted.c \
+	tests/quoted.h \
 	tests/slow_alloc.c \
 	tests/slow_alloc.h \
 	tests/slow_memory.c \
@@ -49,9 +53,12 @@ c_tests = \
 	tests/exec.t \
 	tests/json.t \
 	tests/model.t \
+	tests/model_config.t \
 	tests/place.t \
 	tests/place_random.t \
 	tests/plan.t \
+	tests/plan_errors.t \
+	tests/plan_random.t \
 	tests/program.t \
 	tests/simulate.t \
 	tests/summary.t \
@@ -75,9 +82,12 @@ tests_engine_random_t_SOURCES = tests/engine_random.c
 tests_exec_t_SOURCES = tests/exec.c
 tests_json_t_SOURCES = tests/json.c
 tests_model_t_SOURCES = tests/model.c
+tests_model_config_t_SOURCES = tests/model_config.c
 tests_place_t_SOURCES = tests/place.c
 tests_place_random_t_SOURCES = tests/place_random.c
 tests_plan_t_SOURCES = tests/plan.c
+tests_plan_errors_t_SOURCES = tests/plan_errors.c
+tests_plan_random_t_SOURCES = tests/plan_random.c
 tests_program_t_SOURCES = tests/program.c
 tests_simulate_t_SOURCES = tests/simulate.c
 tests_summary_t_SOURCES = tests/summary.c

@@ -20,6 +20,7 @@ void slow_count(struct slow_alloc *slow)
     stats->allocated = stats->active = stats->requested = 0;
     stats->reserved = stats->inactive_split = 0;
     memset(stats->by_class, 0, sizeof(stats->by_class));
+    memset(stats->reserved_by_pool, 0, sizeof(stats->reserved_by_pool));
 
     for (uint32_t i = 0; i < slow->n_piece; i++) {
         const struct slow_piece *piece = &slow->pieces[i];
@@ -28,7 +29,9 @@ void slow_count(struct slow_alloc *slow)
         stats->by_class[piece->memory_class] += live ? piece->bytes : 0;
         stats->active += held ? piece->bytes : 0;
         stats->requested += held ? piece->requested : 0;
-        stats->reserved += piece->state != SLOW_UNMAPPED ? piece->bytes : 0;
+        uint64_t reserved = piece->state != SLOW_UNMAPPED ? piece->bytes : 0;
+        stats->reserved += reserved;
+        stats->reserved_by_pool[slow->segments[piece->segment].pool] += reserved;
         if (piece->state == SLOW_FREE && !slow->config.expandable && !slow_is_alone(slow, i))
             stats->inactive_split += piece->bytes;
     }
@@ -49,6 +52,9 @@ static void slow_settle(struct slow_alloc *slow)
     slow_count(slow);
     if (stats->allocated > stats->peak_allocated)
         memcpy(stats->peak_by_class, stats->by_class, sizeof(stats->by_class));
+    if (stats->reserved > stats->peak_reserved)
+        memcpy(stats->peak_reserved_by_pool, stats->reserved_by_pool,
+               sizeof(stats->reserved_by_pool));
     stats->peak_allocated = slow_larger(stats->peak_allocated, stats->allocated);
     stats->peak_active = slow_larger(stats->peak_active, stats->active);
     stats->peak_requested = slow_larger(stats->peak_requested, stats->requested);
@@ -61,6 +67,7 @@ void slow_reset_peak(struct slow_alloc *slow)
     stats->peak_allocated = stats->peak_active = 0;
     stats->peak_requested = stats->peak_reserved = 0;
     memcpy(stats->peak_by_class, stats->by_class, sizeof(stats->by_class));
+    memcpy(stats->peak_reserved_by_pool, stats->reserved_by_pool, sizeof(stats->reserved_by_pool));
     slow_settle(slow);
 }
 

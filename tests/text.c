@@ -71,6 +71,11 @@ static void test_nearest(void)
         {"llama3-b8", 2, "neighbours swapped"},
         {"h100sxm", 3, "a dash is missing"},
         {"tyo", 4, "a swap is one step"},
+        {"to", 4, "the beginning of one name"},
+        {"H100", 3, "the same, far from it in letters"},
+        {"llama2-7", 0, "the beginning of two: the nearer one wins"},
+        {"llama", -1, "the beginning of three, near to none"},
+        {"h", -1, "a single letter begins nothing"},
         {"gpt2", -1, "nothing is near"},
         {"", -1, "nothing was given"},
         {"xyz", -1, "no letter in its place is no likeness"},
@@ -84,6 +89,15 @@ static void test_nearest(void)
     endless[5000] = '\0';
     is_int(text_nearest(endless, names, LENGTH(names)), -1, "5000 letters are near to none");
     is_int(text_nearest("toy", names, 0), -1, "no names, nothing near");
+}
+
+static void test_beginning_before_distance(void)
+{
+    static const char *const options[] = {"ac", "layers", "gpus", "prefetch", "prefetch-backward"};
+    is_int(text_nearest("lay", options, LENGTH(options)), 1,
+           "'lay' begins layers, although ac is two steps away");
+    is_int(text_nearest("prefetch-", options, LENGTH(options)), 4,
+           "'prefetch-' begins one name, although another is one step away");
 }
 
 static void test_distance_allowed(void)
@@ -297,6 +311,7 @@ int main(void)
     test_patterns();
     test_patterns_are_quick();
     test_nearest();
+    test_beginning_before_distance();
     test_distance_allowed();
     test_numbers();
     test_sizes();

@@ -38,24 +38,11 @@ static enum status fail_at(const struct json_at *config, const char *key, struct
     return status ? status : json_fail(&value, err, "%s", text);
 }
 
-static enum status read_size(const struct json_at *config, const char *key, uint64_t max,
-                             uint64_t *out, struct err *err)
-{
-    uint64_t value;
-    enum status status = json_get_u64(config, key, max, &value, err);
-    if (status)
-        return status;
-    if (value == 0)
-        return fail_at(config, key, err, "must be at least 1, not 0");
-    *out = value;
-    return STATUS_OK;
-}
-
 static enum status read_size_or(const struct json_at *config, const char *key, uint64_t missing,
                                 uint64_t *out, struct err *err)
 {
     if (json_has(config, key))
-        return read_size(config, key, JSON_MAX_INT, out, err);
+        return json_get_count(config, key, JSON_MAX_INT, out, err);
     *out = missing;
     return STATUS_OK;
 }
@@ -157,8 +144,8 @@ static enum status read_config(const struct json_at *config, struct dims *out, s
     struct dims dims = {0};
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes) && !status; i++)
-        status = read_size(config, sizes[i].key, sizes[i].max,
-                           (uint64_t *)((char *)&dims + sizes[i].at), err);
+        status = json_get_count(config, sizes[i].key, sizes[i].max,
+                                (uint64_t *)((char *)&dims + sizes[i].at), err);
     if (!status)
         status = read_heads(config, &dims, err);
     if (!status)

@@ -40,7 +40,10 @@ static const char *size_source(const struct cluster *cluster, const struct size_
 
 static void add_source(const struct term *term, const char *source, struct text *out)
 {
-    text_add(out, "      %s%s%s\n", term->quiet, source, term->plain);
+    const struct term_margins margins = {.columns = TERM_PAGE_COLUMNS, .at = 6, .hanging = 6};
+    text_add(out, "      %s", term->quiet);
+    term_wrap(source, margins, out);
+    text_add(out, "%s", term->plain);
 }
 
 static void add_sizes(const struct cluster *cluster, const struct term *term, struct text *out)
@@ -120,7 +123,12 @@ static void add_prices(const struct cluster *cluster, const struct term *term, s
 
 static void show_text(const struct cluster *cluster, const struct term *term, struct text *out)
 {
-    text_add(out, "%s%s%s: %s\n", term->strong, cluster->name, term->plain, cluster->description);
+    char name[TERM_NAME_BYTES];
+    term_name(cluster->name, name);
+    const struct term_margins margins = {
+        .columns = TERM_PAGE_COLUMNS, .at = term_columns(name) + 2, .hanging = 2};
+    text_add(out, "%s%s%s: ", term->strong, name, term->plain);
+    term_wrap(cluster->description, margins, out);
     add_sizes(cluster, term, out);
     if (cluster->has_prices) {
         add_prices(cluster, term, out);
@@ -137,7 +145,7 @@ static void add_number(struct cJSON *parent, const char *key, double value)
     if (whole)
         json_add_u64(parent, key, (uint64_t)value);
     else
-        json_add_decimal(parent, key, value, 6);
+        json_add_number(parent, key, value, 6);
 }
 
 static void add_rate_json(const struct cluster *cluster, const struct rate_field *field,
@@ -237,6 +245,7 @@ static enum status list(const struct options *options, struct output *out, struc
     struct cJSON *root = json_new_object();
     json_add_string(root, "schema", "unshard.cluster_list/1");
     struct cJSON *array = json_add_array(root, "clusters");
+    const struct term_margins margins = {.columns = TERM_PAGE_COLUMNS, .at = 14, .hanging = 14};
     struct text rows;
     text_init(&rows);
     enum status status = STATUS_OK;
@@ -246,7 +255,7 @@ static enum status list(const struct options *options, struct output *out, struc
         if (status != STATUS_OK)
             goto out;
         text_add(&rows, "%-14s", cluster.name);
-        term_wrap(cluster.description, 14, &rows);
+        term_wrap(cluster.description, margins, &rows);
         struct cJSON *object = json_add_object(array, NULL);
         json_add_string(object, "cluster", cluster.name);
         json_add_string(object, "description", cluster.description);

@@ -68,8 +68,10 @@ static void add_params(const struct model *model, const struct term *term, struc
                        struct text *out)
 {
     const bool *shown = choose_params(model, arena);
-    text_add(out, "\n%sparameters, of %llu equal blocks the first%s\n", term->strong,
-             (unsigned long long)model->dims.layers, term->plain);
+    text_add(out, "\n%sparameters", term->strong);
+    if (model->dims.layers > 1)
+        text_add(out, ", of %llu equal blocks the first", (unsigned long long)model->dims.layers);
+    text_add(out, "%s\n", term->plain);
     for (uint32_t i = 0; i < model->n_param; i++) {
         const struct param *param = &model->params[i];
         if (!shown[i])
@@ -151,19 +153,39 @@ static void show_json(const struct model *model, const struct states *states, bo
     json_free(root);
 }
 
+static void add_head(const struct model *model, const struct term *term, struct text *out)
+{
+    const struct dims *dims = &model->dims;
+    struct term_margins margins = {.columns = TERM_PAGE_COLUMNS, .hanging = 2};
+    char name[TERM_NAME_BYTES], count[32];
+    struct text words;
+    text_init(&words);
+    text_add(&words, "%s parameters in %u tensors", text_count(model->n_element, count),
+             model->n_param);
+    term_name(model->name, name);
+    text_add(out, "%s%s%s: ", term->strong, name, term->plain);
+    margins.at = term_columns(name) + 2;
+    term_wrap(words.at, margins, out);
+    text_release(&words);
+
+    text_add(&words,
+             "%llu block%s, hidden %llu, intermediate %llu, %llu heads of %llu (%llu for keys and "
+             "values), vocabulary %llu, sequence %llu",
+             (unsigned long long)dims->layers, dims->layers == 1 ? "" : "s",
+             (unsigned long long)dims->hidden, (unsigned long long)dims->intermediate,
+             (unsigned long long)dims->heads, (unsigned long long)dims->head_dim,
+             (unsigned long long)dims->kv_heads, (unsigned long long)dims->vocab,
+             (unsigned long long)dims->default_seq);
+    text_add(out, "  ");
+    margins.at = 2;
+    term_wrap(words.at, margins, out);
+    text_release(&words);
+}
+
 static void show_text(const struct model *model, const struct states *states, bool with_states,
                       const struct term *term, struct arena *arena, struct text *out)
 {
-    const struct dims *dims = &model->dims;
-    text_add(out, "%s%s%s: %llu parameters in %u tensors\n", term->strong, model->name, term->plain,
-             (unsigned long long)model->n_element, model->n_param);
-    text_add(out,
-             "  %llu blocks, hidden %llu, intermediate %llu, %llu heads of %llu (%llu for keys and "
-             "values), vocabulary %llu, sequence %llu\n",
-             (unsigned long long)dims->layers, (unsigned long long)dims->hidden,
-             (unsigned long long)dims->intermediate, (unsigned long long)dims->heads,
-             (unsigned long long)dims->head_dim, (unsigned long long)dims->kv_heads,
-             (unsigned long long)dims->vocab, (unsigned long long)dims->default_seq);
+    add_head(model, term, out);
     add_params(model, term, arena, out);
     if (with_states)
         add_states(model, states, term, out);
@@ -190,9 +212,10 @@ static enum status show(const struct options *options, struct output *out, struc
 
 static void add_list_row(const struct model *model, const char *arch, struct text *out)
 {
-    text_add(out, "%-14s%14llu parameters, %4llu blocks, hidden %5llu, %s\n", model->name,
-             (unsigned long long)model->n_element, (unsigned long long)model->dims.layers,
-             (unsigned long long)model->dims.hidden, arch);
+    char count[32];
+    text_add(out, "%-14s%16s parameters, %4llu block%s hidden %5llu, %s\n", model->name,
+             text_count(model->n_element, count), (unsigned long long)model->dims.layers,
+             model->dims.layers == 1 ? ", " : "s,", (unsigned long long)model->dims.hidden, arch);
 }
 
 static enum status list(const struct options *options, struct output *out, struct arena *arena,

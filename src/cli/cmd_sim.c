@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/cli/sim_report.h"
 
@@ -157,25 +158,10 @@ static enum status place(struct prepared *prepared, struct sim_report *report, s
     place_program(&prepared->program, &config, &prepared->arena, &report->placement);
     if (!report->placement.out_of_memory)
         return STATUS_OK;
-    char bytes[32];
-    return err_set(err, STATUS_USAGE,
-                   "a tensor of %s is more than any GPU can address; use a smaller batch or a "
-                   "shorter sequence",
-                   text_bytes(report->placement.oom_bytes, bytes));
-}
-
-/* In expandable mode reserve and release are of addresses, and only what is mapped is memory. */
-static void add_pool_bytes(const struct place_step *step, uint64_t pool_bytes[STREAM_N])
-{
-    for (uint32_t i = 0; i < step->n_op; i++) {
-        const struct segment_op *op = &step->ops[i].op;
-        if (op->expandable && (op->act == SEGMENT_RESERVE || op->act == SEGMENT_RELEASE))
-            continue;
-        if (op->act == SEGMENT_RESERVE || op->act == SEGMENT_MAP)
-            pool_bytes[op->pool] += op->bytes;
-        else
-            pool_bytes[op->pool] -= op->bytes;
-    }
+    char bytes[32], what[96];
+    snprintf(what, sizeof what, "one of its tensors has %s, which no GPU can address",
+             text_bytes(report->placement.oom_bytes, bytes));
+    return prepared_too_large(report->options, &prepared->plan, what, err);
 }
 
 static uint64_t max_u64(uint64_t a, uint64_t b)
@@ -207,8 +193,8 @@ static enum status fill_memory(struct prepared *prepared, struct sim_report *rep
     report->init = &report->placement.init;
     report->first = placement_step(&report->placement, 1);
     report->third = placement_step(&report->placement, SIMULATED_STEPS);
-    for (uint32_t step = 0; step <= SIMULATED_STEPS; step++)
-        add_pool_bytes(placement_step(&report->placement, step), report->pool_bytes);
+    memcpy(report->pool_bytes, report->third->stats.peak_reserved_by_pool,
+           sizeof report->pool_bytes);
 
     report->reserved_bytes =
         max_u64(max_u64(report->init->stats.peak_reserved, report->first->stats.peak_reserved),
@@ -217,21 +203,20 @@ static enum status fill_memory(struct prepared *prepared, struct sim_report *rep
     report->fits = !report->unlimited && needed <= report->limit_bytes;
     report->near_limit = report->fits && (double)needed > NEAR_LIMIT * (double)report->limit_bytes;
     fill_band(report);
+    report->may_not_fit =
+        report->fits && report->reserved_high + report->outside_bytes > report->limit_bytes;
     return STATUS_OK;
 }
 
 static void warn_of_memory(const struct sim_report *report, struct text *warnings)
 {
-    char needed[32], limit[32], bytes[32], step[32] = "initialisation";
-    if (report->oom_step > 0)
-        snprintf(step, sizeof step, "step %u", report->oom_step);
-    if (!report->fits)
-        text_add(warnings,
-                 "does not fit: %s needed, %s there; out of memory in %s at a request of %s; the "
-                 "numbers are those of a GPU that is large enough\n",
-                 text_bytes(report->reserved_bytes + report->outside_bytes, needed),
-                 text_bytes(report->limit_bytes, limit), step,
-                 text_bytes(report->oom_bytes, bytes));
+    char bytes[32];
+    if (!report->fits) {
+        text_add(warnings, "does not fit: ");
+        sim_report_shortage(report, warnings);
+        text_add(warnings, "; with memory enough it would reserve %s\n",
+                 text_bytes(report->reserved_bytes, bytes));
+    }
     if (report->placement.period == 0)
         text_add(warnings, "addresses do not repeat within %u steady steps\n",
                  report->placement.n_step - 1);

@@ -8,6 +8,14 @@
 
 enum { TEXT_COLUMN = 30 };
 
+/* Words from this column on. */
+static void add_words(const char *words, unsigned column, struct text *out)
+{
+    const struct term_margins margins = {
+        .columns = TERM_HELP_COLUMNS, .at = column, .hanging = column};
+    term_wrap(words, margins, out);
+}
+
 static void add_argument(const struct option_info *info, struct text *out)
 {
     for (size_t i = 0; info->words && info->words[i]; i++)
@@ -32,7 +40,7 @@ static void add_option(const struct option_info *info, struct text *out)
         text_add(&words, " [%s]", info->initial);
     if (info->otherwise)
         text_add(&words, " (default: %s)", info->otherwise);
-    term_wrap(words.at, TEXT_COLUMN, out);
+    add_words(words.at, TEXT_COLUMN, out);
     text_release(&words);
 }
 
@@ -40,7 +48,7 @@ void help_command(const struct command *command, struct text *out)
 {
     text_add(out, "usage: unshard %s %s%s[OPTION]...\n\n", command->name, command->synopsis,
              *command->synopsis ? " " : "");
-    term_wrap(command->about, 0, out);
+    add_words(command->about, 0, out);
     text_add(out, "\noptions:\n");
     for (unsigned id = 0; id < OPTION_N; id++) {
         if (option_table[id].commands & command->bit)
@@ -51,20 +59,20 @@ void help_command(const struct command *command, struct text *out)
 void help_overview(struct text *out)
 {
     text_add(out, "usage: unshard COMMAND [OPTION]...\n\n");
-    term_wrap("How to cut a model into FSDP units, and what a training step then costs in time and "
+    add_words("How to cut a model into FSDP units, and what a training step then costs in time and "
               "memory: answered by simulation, before anybody buys GPU time.",
               0, out);
     text_add(out, "\ncommands:\n");
     for (const struct command *command = commands; command->name; command++) {
         text_add(out, "  %s %s", command->name, command->synopsis);
         text_pad(out, TEXT_COLUMN);
-        term_wrap(command->summary, TEXT_COLUMN, out);
+        add_words(command->summary, TEXT_COLUMN, out);
     }
     text_add(out, "\n'unshard help COMMAND' tells a command's options, 'unshard --version' the "
                   "version.\n\nexit codes:\n");
     text_add(out, "  0  ok\n"
                   "  1  the answer is no: over an explicit --memory\n"
                   "  2  the command line asks for something that does not exist\n"
-                  "  4  a file that cannot be read or makes no sense\n"
+                  "  4  a file that cannot be read or written, or makes no sense\n"
                   "  5  the program that was built is not safe to run\n");
 }

@@ -47,20 +47,22 @@ const struct option_info option_table[OPTION_N] = {
         "cluster", STEP, OPTION_TEXT, "NAME|FILE", .initial = "h100-sxm", .in_force = true,
         .help = "the GPUs, links and host: a name of 'unshard cluster list' or a file like those"},
     [OPTION_GPUS] = {
-        "gpus", STEP, OPTION_COUNT, "N", .least = 1, .initial = "8", .in_force = true,
-        .help = "GPUs in all; each is one rank"},
+        "gpus", STEP, OPTION_COUNT, "N", .least = 1, .most = PLAN_MAX_RANKS, .initial = "8",
+        .in_force = true, .help = "GPUs in all; each is one rank"},
     [OPTION_NODES] = {
-        "nodes", STEP, OPTION_COUNT, "N", .least = 1, .otherwise = "GPUs / 8, rounded up",
-        .in_force = true, .help = "machines that the GPUs stand in, as many in each"},
+        "nodes", STEP, OPTION_COUNT, "N", .least = 1, .most = PLAN_MAX_RANKS,
+        .otherwise = "GPUs / 8, rounded up", .in_force = true,
+        .help = "machines that the GPUs stand in, as many in each"},
     [OPTION_SEQ] = {
-        "seq", STEP, OPTION_COUNT, "TOKENS", .least = 1, .otherwise = "the model's",
+        "seq", STEP, OPTION_COUNT, "TOKENS", .least = 1,
+        .otherwise = "the model's; of a config.json its max_position_embeddings, at most 8192",
         .in_force = true, .help = "length of a sequence"},
     [OPTION_BATCH] = {
         "batch", STEP, OPTION_COUNT, "N", .least = 1, .initial = "1", .in_force = true,
         .help = "sequences in a microbatch of one GPU"},
     [OPTION_ACCUM] = {
-        "accum", STEP, OPTION_COUNT, "N", .least = 1, .initial = "1", .in_force = true,
-        .help = "microbatches in a step; gradients are reduced after each"},
+        "accum", STEP, OPTION_COUNT, "N", .least = 1, .most = PLAN_MAX_ACCUM, .initial = "1",
+        .in_force = true, .help = "microbatches in a step; gradients are reduced after each"},
     [OPTION_UNITS] = {
         "units", STEP, OPTION_TEXT, "SCHEME|PATTERNS|@FILE", .initial = "torchtitan",
         .in_force = true,
@@ -94,8 +96,8 @@ const struct option_info option_table[OPTION_N] = {
         .help = "memory of one GPU, as in 72GiB or 80GB; when given it is a limit: "
                 "a step that does not fit ends with exit code 1"},
     [OPTION_LAYERS] = {
-        "layers", STEP | COMMAND_MODEL, OPTION_COUNT, "N", .least = 1, .otherwise = "all",
-        .in_force = true, .help = "cut the model to its first N blocks"},
+        "layers", STEP | COMMAND_MODEL, OPTION_COUNT, "N", .least = 1, .most = MODEL_MAX_LAYERS,
+        .otherwise = "all", .in_force = true, .help = "cut the model to its first N blocks"},
     [OPTION_PROGRAM] = {
         "program", COMMAND_EXPLAIN, OPTION_SWITCH,
         .help = "print the program: what the host issues, in order"},
@@ -164,21 +166,55 @@ static enum status parse_word(const struct option_info *info, const char *text, 
     return options_hint(err, text, info->words, all);
 }
 
+static enum status parse_count(const struct option_info *info, const char *text, uint64_t *out,
+                               struct err *err)
+{
+    uint64_t most = info->most ? info->most : UINT64_MAX;
+    if (!*text || text[strspn(text, "0123456789")])
+        return err_set(err, STATUS_USAGE, "--%s: '%.80s' is not a whole number from %llu on",
+                       info->name, text, (unsigned long long)info->least);
+    if (!text_to_u64(text, out) || *out > most)
+        return err_set(err, STATUS_USAGE, "--%s: %.80s is too large, at most %llu", info->name,
+                       text, (unsigned long long)most);
+    if (*out < info->least)
+        return err_set(err, STATUS_USAGE, "--%s: %.80s is too small, at least %llu", info->name,
+                       text, (unsigned long long)info->least);
+    return STATUS_OK;
+}
+
+/* What is a size but for its number passes 64 bits. */
+static bool is_large_size(const char *text)
+{
+    char one[32];
+    uint64_t bytes;
+    size_t digits = strspn(text, "0123456789");
+    snprintf(one, sizeof one, "1%.30s", text + digits);
+    return digits > 0 && text_to_bytes(one, &bytes);
+}
+
+static enum status parse_bytes(const struct option_info *info, const char *text, uint64_t *out,
+                               struct err *err)
+{
+    if (text_to_bytes(text, out))
+        return *out > 0 ? STATUS_OK
+                        : err_set(err, STATUS_USAGE, "--%s: '%.80s' is too small, at least 1 byte",
+                                  info->name, text);
+    if (is_large_size(text))
+        return err_set(err, STATUS_USAGE, "--%s: '%.80s' is too large, at most %llu bytes",
+                       info->name, text, (unsigned long long)UINT64_MAX);
+    return err_set(err, STATUS_USAGE,
+                   "--%s: '%.80s' is not a size; write it like 72GiB, 80GB or plain bytes",
+                   info->name, text);
+}
+
 static enum status parse_value(const struct option_info *info, const char *text, uint64_t *out,
                                struct err *err)
 {
     switch (info->kind) {
     case OPTION_COUNT:
-        if (text_to_u64(text, out) && *out >= info->least)
-            return STATUS_OK;
-        return err_set(err, STATUS_USAGE, "--%s: '%.80s' is not a whole number from %u on",
-                       info->name, text, (unsigned)info->least);
+        return parse_count(info, text, out, err);
     case OPTION_BYTES:
-        if (text_to_bytes(text, out) && *out > 0)
-            return STATUS_OK;
-        return err_set(err, STATUS_USAGE,
-                       "--%s: '%.80s' is not a size; write it like 72GiB, 80GB or plain bytes",
-                       info->name, text);
+        return parse_bytes(info, text, out, err);
     case OPTION_WORD:
         return parse_word(info, text, out, err);
     case OPTION_SWITCH:

@@ -60,7 +60,7 @@ struct option_info {
     enum option_kind kind;
     const char *argument;     /* what the help calls the value; of a WORD: its words */
     const char *const *words; /* of a WORD: ends with NULL */
-    uint64_t least;           /* of a COUNT */
+    uint64_t least, most;     /* of a COUNT; most 0: all that 64 bits hold */
     const char *initial;      /* the default, as one would type it, or NULL */
     const char *otherwise;    /* what holds without value and default, in words, or NULL */
     bool in_force;            /* it shapes the answer, so it is printed with it */

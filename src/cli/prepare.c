@@ -4,6 +4,9 @@
  */
 #include "src/cli/prepare.h"
 
+#include <string.h>
+
+#include "src/cli/term.h"
 #include "src/schedule/fsdp2.h"
 #include "src/verify.h"
 
@@ -44,10 +47,23 @@ static void complete_option(struct options *options, enum option_id id, uint64_t
         options_set(options, id, number, arena_printf(arena, "%llu", (unsigned long long)number));
 }
 
-/* What a plan makes of sizes is told with the model that they come from. */
-static enum status fail_sizes(const struct options *options, struct err *err)
+static bool is_builtin(const char *name)
 {
-    return err_prefix(err, "%s", options->operands[0]);
+    for (uint32_t i = 0; i < n_builtin_models; i++) {
+        if (!strcmp(builtin_models[i].name, name))
+            return true;
+    }
+    return false;
+}
+
+enum status prepared_too_large(const struct options *options, const struct plan *plan,
+                               const char *what, struct err *err)
+{
+    char name[TERM_NAME_BYTES];
+    return err_set(err, is_builtin(options->operands[0]) ? STATUS_USAGE : STATUS_INPUT,
+                   "%s is too large with --seq %llu --batch %llu: %s",
+                   term_name(options->operands[0], name), (unsigned long long)plan->options.seq,
+                   (unsigned long long)plan->options.batch, what);
 }
 
 static enum status build(const struct options *options, struct prepared *out, struct err *err)
@@ -56,11 +72,13 @@ static enum status build(const struct options *options, struct prepared *out, st
     enum status status = plan_resolve(&out->model, &plan_options, &out->arena, &out->plan, err);
     if (status != STATUS_OK)
         return status;
+    char name[TERM_NAME_BYTES];
     if (layout_build(&out->plan, &out->arena, &out->layout, err) != STATUS_OK)
-        return fail_sizes(options, err);
+        return err_prefix(err, "%s", term_name(options->operands[0], name));
     struct body_options body_options = plan_body_options(&out->plan);
     if (body_table_build(&out->model, &body_options, &out->arena, &out->bodies, err) != STATUS_OK)
-        return fail_sizes(options, err);
+        return prepared_too_large(options, &out->plan,
+                                  "a part of the step passes 2^62 bytes or operations", err);
     schedule_fsdp2(&out->plan, &out->layout, &out->bodies, &out->arena, &out->program);
 
     struct fault fault;
@@ -101,16 +119,16 @@ void prepared_options_text(const struct options *options, struct text *out)
 {
     for (unsigned id = 0; id < OPTION_N; id++) {
         if (is_in_force(options, id))
-            text_add(out, " --%s %s", option_table[id].name, option_text(options, id));
+            text_add(out, " --%s" TERM_GLUE "%s", option_table[id].name, option_text(options, id));
     }
 }
 
 void prepared_fixed_text(const struct prepared *prepared, struct text *out)
 {
     for (size_t i = 0; i < sizeof fixed_choices / sizeof *fixed_choices; i++)
-        text_add(out, " %s %s,", fixed_choices[i].key, fixed_choices[i].value);
-    text_add(out, " param-dtype %s, reduce-dtype %s", dtype_name(prepared->plan.param_dtype),
-             dtype_name(prepared->plan.reduce_dtype));
+        text_add(out, " %s" TERM_GLUE "%s,", fixed_choices[i].key, fixed_choices[i].value);
+    text_add(out, " param-dtype" TERM_GLUE "%s, reduce-dtype" TERM_GLUE "%s",
+             dtype_name(prepared->plan.param_dtype), dtype_name(prepared->plan.reduce_dtype));
 }
 
 /* JSON keys have no dashes. */

@@ -29,7 +29,17 @@ struct prepared {
 enum status prepare(struct options *options, struct prepared *out, struct err *err);
 void prepared_release(struct prepared *prepared);
 
-/* The options in force as one would type them; what has one position only in this version. */
+/*
+ * Sizes that are too large, with the model and the options that make them: the command line's fault
+ * for a built-in model, the file's for one from a file. what: "a tensor has ...".
+ */
+enum status prepared_too_large(const struct options *options, const struct plan *plan,
+                               const char *what, struct err *err);
+
+/*
+ * Paragraphs for term_wrap(): the options in force as one would type them, and what has one
+ * position only in this version. Each begins with a blank; option and value stay on one line.
+ */
 void prepared_options_text(const struct options *options, struct text *out);
 void prepared_fixed_text(const struct prepared *prepared, struct text *out);
 /* Both, as one object. */

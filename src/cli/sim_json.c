@@ -6,12 +6,14 @@
 
 #include "src/cli/sim_report.h"
 
+enum { DIGITS = 6 }; /* of a quotient, at least */
+
 static void add_string_or_null(struct cJSON *parent, const char *key, const char *value)
 {
     if (value)
         json_add_string(parent, key, value);
     else
-        json_add_decimal(parent, key, NAN, 0); /* what is not finite is written as null */
+        json_add_number(parent, key, NAN, DIGITS); /* what is not finite is written as null */
 }
 
 static void add_model(const struct sim_report *report, struct cJSON *root)
@@ -34,10 +36,10 @@ static void add_time(const struct sim_report *report, struct cJSON *root)
     json_add_int(step, "low", report->time[SPREAD_LOW].step_ns);
     json_add_int(step, "mid", mid->step_ns);
     json_add_int(step, "high", report->time[SPREAD_HIGH].step_ns);
-    json_add_decimal(root, "tokens_per_s_per_gpu", report->tokens_per_s, 2);
-    json_add_decimal(root, "mfu_pct", report->mfu_pct, 2);
-    json_add_decimal(root, "hfu_pct", report->hfu_pct, 2);
-    json_add_decimal(root, "overlap_pct", report->overlap_pct, 2);
+    json_add_number(root, "tokens_per_s_per_gpu", report->tokens_per_s, DIGITS);
+    json_add_number(root, "mfu_pct", report->mfu_pct, DIGITS);
+    json_add_number(root, "hfu_pct", report->hfu_pct, DIGITS);
+    json_add_number(root, "overlap_pct", report->overlap_pct, DIGITS);
     json_add_int(root, "exposed_comm_ns", mid->exposed_comm_ns);
     json_add_int(root, "comm_ns", mid->comm_ns);
     json_add_int(root, "contention_ns", mid->contention_ns);
@@ -61,6 +63,18 @@ static void add_peaks(const struct sim_report *report, const struct place_step *
                      step->stats.peak_by_class[i]);
 }
 
+/* Where it ran out, or null. */
+static void add_out_of_memory(const struct sim_report *report, struct cJSON *root)
+{
+    if (!report->unlimited) {
+        add_string_or_null(root, "out_of_memory", NULL);
+        return;
+    }
+    struct cJSON *object = json_add_object(root, "out_of_memory");
+    json_add_u64(object, "step", report->oom_step);
+    json_add_u64(object, "request_bytes", report->oom_bytes);
+}
+
 static void add_memory(const struct sim_report *report, struct cJSON *root)
 {
     add_peaks(report, report->third, root);
@@ -71,6 +85,7 @@ static void add_memory(const struct sim_report *report, struct cJSON *root)
     }
     json_add_u64(root, "outside_bytes", report->outside_bytes);
     json_add_bool(root, "fits", report->fits);
+    add_out_of_memory(report, root);
     json_add_bool(root, "near_limit", report->near_limit);
     json_add_u64(root, "memory_limit_bytes", report->limit_bytes);
     add_peaks(report, report->first, json_add_object(root, "first_step"));

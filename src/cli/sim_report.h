@@ -36,12 +36,14 @@ struct sim_report {
     uint64_t reserved_bytes;                       /* the largest of the three peaks */
     uint64_t outside_bytes, limit_bytes;
     uint64_t reserved_low, reserved_high; /* where the third step's may really be */
-    bool fits, near_limit;
-    bool unlimited;    /* it ran out of memory: placed again without a limit */
-    uint32_t oom_step; /* where it ran out, and for what */
+    bool fits, near_limit, may_not_fit;   /* may not: at the upper end of that */
+    bool unlimited;                       /* it ran out of memory: placed again without a limit */
+    uint32_t oom_step;                    /* where it ran out, and for what */
     uint64_t oom_bytes;
 };
 
+/* Where memory ran out, at what request, and of how much: for a step that does not fit. */
+void sim_report_shortage(const struct sim_report *report, struct text *out);
 const char *sim_report_unit(const struct sim_report *report, uint16_t unit); /* NULL: no unit */
 
 void sim_report_text(const struct sim_report *report, const struct term *term, struct text *out);

@@ -23,30 +23,82 @@ static void add_row(const char *label, const char *value, struct text *out)
     text_add(out, "  %-*s%*s", LABEL_COLUMNS, label, NUMBER_COLUMNS, value);
 }
 
-static void add_head(const struct sim_report *report, const struct term *term, struct text *out)
+static const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+/* A paragraph that goes on in a line at this column. */
+static void wrap(const char *paragraph, unsigned at, unsigned hanging, struct text *out)
+{
+    const struct term_margins margins = {
+        .columns = TERM_PAGE_COLUMNS, .at = at, .hanging = hanging};
+    term_wrap(paragraph, margins, out);
+}
+
+static void add_model(const struct sim_report *report, const struct term *term, struct text *out)
 {
     const struct prepared *prepared = report->prepared;
     const struct plan *plan = &prepared->plan;
-    text_add(out, "%s%s%s: %llu parameters in %u units, on %llu GPUs of %s (%llu to a node)\n",
-             term->strong, prepared->model.name, term->plain,
-             (unsigned long long)prepared->model.n_element, plan->n_unit,
-             (unsigned long long)plan->world, prepared->cluster.name,
-             (unsigned long long)plan->gpus_per_node);
-    text_add(out, "%soptions:", term->quiet);
-    prepared_options_text(report->options, out);
-    text_add(out, "\nalways: ");
-    prepared_fixed_text(prepared, out);
-    text_add(out, "%s\n", term->plain);
+    char model[TERM_NAME_BYTES], cluster[TERM_NAME_BYTES], count[32];
+    struct text words;
+    text_init(&words);
+    text_add(&words, "%s parameters in %u unit%s, on %llu GPU%s of %s (%llu to a node)",
+             text_count(prepared->model.n_element, count), plan->n_unit, plural(plan->n_unit),
+             (unsigned long long)plan->world, plural(plan->world),
+             term_name(prepared->cluster.name, cluster), (unsigned long long)plan->gpus_per_node);
+    term_name(prepared->model.name, model);
+    text_add(out, "%s%s%s: ", term->strong, model, term->plain);
+    wrap(words.at, term_columns(model) + 2, 2, out);
+    text_release(&words);
 }
 
-/* A quotient, or "-" where there was nothing to divide by. */
+static void add_head(const struct sim_report *report, const struct term *term, struct text *out)
+{
+    struct text words;
+    text_init(&words);
+    add_model(report, term, out);
+    prepared_options_text(report->options, &words);
+    text_add(out, "%soptions: ", term->quiet);
+    wrap(words.at, 9, 9, out);
+    text_release(&words);
+    prepared_fixed_text(report->prepared, &words);
+    text_add(out, "always:  ");
+    wrap(words.at, 9, 9, out);
+    text_add(out, "%s", term->plain);
+    text_release(&words);
+}
+
+/* A quotient with at least three digits that count, or "-" where nothing was to divide by. */
 static const char *number_text(double value, int decimals, const char *unit, char buffer[32])
 {
+    double size = fabs(value) * pow(10, decimals);
+    for (; size > 0 && size < 100 && decimals < 9; size *= 10)
+        decimals++;
     if (isfinite(value))
         snprintf(buffer, 32, "%.*f%s", decimals, value, unit);
     else
         snprintf(buffer, 32, "-");
     return buffer;
+}
+
+/* " (3 h 51 min)" behind a time that is long in seconds. */
+static void add_long_time(int64_t ns, struct text *out)
+{
+    static const struct {
+        const char *name;
+        uint64_t seconds;
+    } units[] = {{"d", 86400}, {"h", 3600}, {"min", 60}, {"s", 1}};
+    uint64_t left = (uint64_t)ns / 1000000000;
+    unsigned unit = 0;
+    if (left < 120)
+        return;
+    while (left < units[unit].seconds)
+        unit++;
+    text_add(out, " (%llu %s %llu %s)", (unsigned long long)(left / units[unit].seconds),
+             units[unit].name,
+             (unsigned long long)(left % units[unit].seconds / units[unit + 1].seconds),
+             units[unit + 1].name);
 }
 
 static void add_time(const struct sim_report *report, const struct term *term, struct text *out)
@@ -55,6 +107,7 @@ static void add_time(const struct sim_report *report, const struct term *term, s
     char a[32], b[32];
     add_title(term, "time of a step", out);
     add_row("step", text_ns(mid->step_ns, a), out);
+    add_long_time(mid->step_ns, out);
     text_add(out, "   %s to %s\n", text_ns(report->time[SPREAD_LOW].step_ns, a),
              text_ns(report->time[SPREAD_HIGH].step_ns, b));
     add_row("tokens/s per GPU", number_text(report->tokens_per_s, 1, "", a), out);
@@ -70,9 +123,12 @@ static void add_time(const struct sim_report *report, const struct term *term, s
     text_add(out, "   communication that nothing computes beside\n");
     add_row("contention", text_ns(mid->contention_ns, a), out);
     text_add(out, "   compute is slowed by communication beside it\n");
-    if (report->leaves_table)
-        text_add(out, "  %soutside the range that was measured: %s%s\n", term->bad,
-                 report->leaves_table, term->plain);
+    if (report->leaves_table) {
+        static const char label[] = "outside the range that was measured: ";
+        text_add(out, "  %s%s", term->bad, label);
+        wrap(report->leaves_table, 2 + sizeof label - 1, 4, out);
+        text_add(out, "%s", term->plain);
+    }
 }
 
 static void add_bytes_row(const char *label, uint64_t third, uint64_t first, uint64_t init,
@@ -123,16 +179,42 @@ static void add_repeats(const struct sim_report *report, struct text *out)
         text_add(out, "repeat every %u steps\n", period);
 }
 
+void sim_report_shortage(const struct sim_report *report, struct text *out)
+{
+    char request[32], limit[32], outside[32];
+    text_add(out, "out of memory in ");
+    if (report->oom_step > 0)
+        text_add(out, "step %u", report->oom_step);
+    else
+        text_add(out, "initialisation");
+    text_add(out, " at a request of %s, with %s there less %s outside torch",
+             text_bytes(report->oom_bytes, request), text_bytes(report->limit_bytes, limit),
+             text_bytes(report->outside_bytes, outside));
+}
+
+static void add_shortage(const struct sim_report *report, const struct term *term, struct text *out)
+{
+    static const char label[] = "does not fit: ";
+    struct text words;
+    text_init(&words);
+    sim_report_shortage(report, &words);
+    text_add(&words, "; all numbers here are those of a GPU with memory enough");
+    text_add(out, "  %s%s%s", term->bad, label, term->plain);
+    wrap(words.at, 2 + sizeof label - 1, 4, out);
+    text_release(&words);
+}
+
 static void add_fits(const struct sim_report *report, const struct term *term, struct text *out)
 {
     char needed[32], limit[32];
-    text_bytes(report->reserved_bytes + report->outside_bytes, needed);
-    text_bytes(report->limit_bytes, limit);
-    if (report->fits)
-        text_add(out, "  %sfits:%s %s of %s\n", term->good, term->plain, needed, limit);
-    else
-        text_add(out, "  %sdoes not fit:%s %s needed, %s there\n", term->bad, term->plain, needed,
-                 limit);
+    if (!report->fits) {
+        add_shortage(report, term, out);
+        return;
+    }
+    text_add(out, "  %sfits:%s %s of %s%s\n", term->good, term->plain,
+             text_bytes(report->reserved_bytes + report->outside_bytes, needed),
+             text_bytes(report->limit_bytes, limit),
+             report->may_not_fit ? ", but not at the upper end of what reserved may be" : "");
     if (report->near_limit)
         text_add(out, "  %snear the limit:%s a real step may be up to 25 %% slower\n", term->bad,
                  term->plain);
@@ -141,7 +223,9 @@ static void add_fits(const struct sim_report *report, const struct term *term, s
 static void add_memory(const struct sim_report *report, const struct term *term, struct text *out)
 {
     char a[32], b[32];
-    add_title(term, "memory of a GPU, peaks", out);
+    add_title(term,
+              report->fits ? "memory of a GPU, peaks" : "memory of a GPU, peaks, had it enough",
+              out);
     add_peaks(report, out);
     add_row("outside torch", text_bytes(report->outside_bytes, a), out);
     text_add(out, "   context and communicator\n");
@@ -165,7 +249,7 @@ static void add_peak(const struct sim_report *report, const struct term *term, s
         if (part == 0)
             continue;
         add_row(memory_class_name((enum memory_class)i), text_bytes(part, bytes), out);
-        text_add(out, "%7.1f %%  ", 100 * (double)part / (double)step->stats.peak_allocated);
+        text_add(out, "%7.1f %%", 100 * (double)part / (double)step->stats.peak_allocated);
         term_bar(term, part, step->stats.peak_allocated, BAR_COLUMNS, out);
         text_add(out, "\n");
     }

@@ -1,5 +1,6 @@
 /*
- * Terminal dress; see term.h. No cursor movement, no width queries, no locale.
+ * Terminal dress; see term.h. No cursor movement, no width queries, no locale: a character is one
+ * column.
  */
 #include "src/cli/term.h"
 
@@ -7,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LINE_COLUMNS = 80 };
+#include "src/json_check.h"
 
 static bool wants_color(enum color_mode mode)
 {
@@ -36,29 +37,93 @@ struct term term_open(enum color_mode mode)
 void term_bar(const struct term *term, uint64_t part, uint64_t whole, unsigned width,
               struct text *out)
 {
-    unsigned filled = whole ? (unsigned)((double)part / (double)whole * width + 0.5) : 0;
-    if (filled == 0 && part > 0)
-        filled = 1;
-    text_add(out, "%s", term->bar);
-    for (unsigned i = 0; i < filled && i < width; i++)
+    double share = whole ? (double)part / (double)whole : 0;
+    if (share < 0.0005)
+        return;
+    unsigned filled = (unsigned)(share * width + 0.5);
+    text_add(out, "  %s", term->bar);
+    for (unsigned i = 0; i < width && (i == 0 || i < filled); i++)
         text_add(out, "#");
     text_add(out, "%s", term->plain);
 }
 
-/* Invariant: at is the column that the next character goes to. */
-void term_wrap(const char *paragraph, unsigned column, struct text *out)
+/* Bytes of the character at text, which is not its end, and whether it may be shown. */
+static size_t read_character(const char *text, bool *shown)
 {
-    size_t at = column;
-    for (const char *word = paragraph; *word;) {
+    unsigned char lead = (unsigned char)text[0];
+    size_t length = json_utf8_length(text);
+    bool control = lead < 0x20 || lead == 0x7f;
+    if (lead == 0xc2 && length == 2) /* U+0080 to U+009F */
+        control = (unsigned char)text[1] < 0xa0;
+    *shown = length > 0 && !control;
+    return length > 0 ? length : 1;
+}
+
+static unsigned count_columns(const char *text, size_t length)
+{
+    unsigned columns = 0;
+    bool shown;
+    for (size_t at = 0; at < length; at += read_character(text + at, &shown))
+        columns++;
+    return columns;
+}
+
+unsigned term_columns(const char *text)
+{
+    return count_columns(text, strlen(text));
+}
+
+const char *term_name(const char *name, char buffer[TERM_NAME_BYTES])
+{
+    unsigned columns = term_columns(name);
+    bool cut = columns > TERM_NAME_COLUMNS, shown;
+    for (; columns > TERM_NAME_COLUMNS - (cut ? 3 : 0); columns--)
+        name += read_character(name, &shown);
+
+    char *end = buffer;
+    for (unsigned i = 0; cut && i < 3; i++)
+        *end++ = '.';
+    while (*name) {
+        size_t length = read_character(name, &shown);
+        memcpy(end, shown ? name : "?", shown ? length : 1);
+        end += shown ? length : 1;
+        name += length;
+    }
+    *end = '\0';
+    return buffer;
+}
+
+static void add_word(const char *word, size_t length, struct text *out)
+{
+    for (size_t at = 0, step; at < length; at += step) {
+        bool shown;
+        step = read_character(word + at, &shown);
+        if (shown)
+            text_add(out, "%.*s", (int)step, word + at);
+        else
+            text_add(out, "%s", word[at] == *TERM_GLUE ? " " : "?");
+    }
+}
+
+/* Invariant: at is the column that the next character goes to. */
+void term_wrap(const char *paragraph, struct term_margins margins, struct text *out)
+{
+    unsigned at = margins.at;
+    bool begun = false; /* this line has a word */
+    for (const char *word = paragraph + strspn(paragraph, " "); *word; word += strspn(word, " ")) {
         size_t length = strcspn(word, " ");
-        if (at > column && at + 1 + length > LINE_COLUMNS) {
-            text_add(out, "\n%*s", (int)column, "");
-            at = column;
+        unsigned columns = count_columns(word, length);
+        if (begun && at + 1 + columns > margins.columns) {
+            text_add(out, "\n%s", margins.lead ? margins.lead : "");
+            text_pad(out, margins.hanging);
+            at = margins.hanging;
+            begun = false;
         }
-        text_add(out, "%s%.*s", at > column ? " " : "", (int)length, word);
-        at += length + (at > column);
+        text_add(out, "%s", begun ? " " : "");
+        add_word(word, length, out);
+        at += begun + columns;
+        begun = true;
         word += length;
-        word += strspn(word, " ");
     }
     text_add(out, "\n");
 }
