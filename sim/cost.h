@@ -22,7 +22,7 @@ struct prices {
     const char *leaves_table;     /* what lies outside its measured range, or NULL */
 };
 
-/* STATUS_INPUT where a price passes 2^62 ns; STATUS_USAGE where the cluster cannot hold the plan. */
+/* STATUS_INPUT: a price passes 2^62 ns. STATUS_USAGE: the cluster cannot hold the plan. */
 enum status cost_price(const struct cluster *cluster, enum spread spread,
                        const struct program *program, struct arena *arena, struct prices *out,
                        struct err *err);

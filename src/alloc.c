@@ -175,25 +175,24 @@ __attribute__((cold, noinline)) static uint32_t take_new(struct alloc *alloc, ui
     return block;
 }
 
-static bool is_worth_a_split(const struct alloc *alloc, const struct block *block, uint64_t bytes)
+static bool is_worth_a_split(const struct alloc *alloc, uint8_t list, uint64_t rest, uint64_t bytes)
 {
-    uint64_t rest = block->bytes - bytes;
-    if (!list_is_large(block->list) || alloc->config.expandable)
+    if (!list_is_large(list) || alloc->config.expandable)
         return rest >= MIN_BYTES;
     return rest > SMALL_MAX_BYTES && bytes < alloc->config.max_split_bytes;
 }
 
 /* Take a free block: its low part, where the rest is worth a split and stays free. */
-static uint32_t take_entry(struct alloc *alloc, struct bins *free, struct bin_cursor entry,
+static uint32_t take_entry(struct alloc *alloc, uint8_t list, struct bin_cursor entry,
                            uint64_t bytes)
 {
+    struct bins *free = &alloc->lists[list].free;
     const uint32_t block = bins_at(free, entry)->block;
-    const struct block *at = &alloc->blocks[block];
-    bool was_split = block_is_split(at);
-    uint64_t taken = at->bytes, left = 0;
+    bool was_split = block_is_split(&alloc->blocks[block]);
+    uint64_t taken = bins_at(free, entry)->bytes, left = 0;
 
     bins_remove(free, entry);
-    if (is_worth_a_split(alloc, at, bytes)) {
+    if (is_worth_a_split(alloc, list, taken - bytes, bytes)) {
         left = taken - bytes;
         taken = bytes;
         block_list(alloc, block_cut(alloc, block, bytes));
@@ -220,7 +219,7 @@ static uint32_t take_block(struct alloc *alloc, uint8_t list, uint64_t bytes)
         block_list(alloc, block);
         entry = block_find(alloc, block);
     }
-    return take_entry(alloc, free, entry, bytes);
+    return take_entry(alloc, list, entry, bytes);
 }
 
 static void raise_peaks(struct alloc_stats *stats)
@@ -299,14 +298,10 @@ void alloc_record_stream(struct alloc *alloc, alloc_block block, uint8_t stream)
         alloc->blocks[block].uses |= (uint16_t)(1u << stream);
 }
 
-uint32_t alloc_block_segment(const struct alloc *alloc, alloc_block block)
+struct alloc_address alloc_block_address(const struct alloc *alloc, alloc_block block)
 {
-    return block_segment(&alloc->blocks[block]);
-}
-
-uint64_t alloc_block_offset(const struct alloc *alloc, alloc_block block)
-{
-    return block_offset(&alloc->blocks[block]);
+    const struct block *at = &alloc->blocks[block];
+    return (struct alloc_address){.segment = block_segment(at), .offset = block_offset(at)};
 }
 
 const struct alloc_stats *alloc_stats(const struct alloc *alloc)

@@ -32,8 +32,8 @@ struct alloc_config alloc_config_default(void);
 struct alloc_stats {
     uint64_t allocated, active, requested, reserved, inactive_split; /* bytes now */
     uint64_t peak_allocated, peak_active, peak_requested, peak_reserved;
-    uint64_t by_class[CLASS_N];      /* of allocated */
-    uint64_t peak_by_class[CLASS_N]; /* when peak_allocated was reached first */
+    uint64_t by_class[CLASS_N];                      /* of allocated */
+    uint64_t peak_by_class[CLASS_N];                 /* when peak_allocated was reached first */
     uint64_t reserved_by_pool[ALLOC_MAX_POOLS];      /* of reserved */
     uint64_t peak_reserved_by_pool[ALLOC_MAX_POOLS]; /* when peak_reserved was reached first */
     uint32_t segments, retries, ooms;
@@ -64,8 +64,12 @@ struct alloc *alloc_new(const struct alloc_config *config, struct arena *arena);
 bool alloc_malloc(struct alloc *alloc, uint8_t pool, uint64_t bytes, enum memory_class memory_class,
                   alloc_block *out);
 void alloc_free(struct alloc *alloc, alloc_block block);
-uint32_t alloc_block_segment(const struct alloc *alloc, alloc_block block);
-uint64_t alloc_block_offset(const struct alloc *alloc, alloc_block block);
+
+struct alloc_address {
+    uint64_t offset; /* within the segment */
+    uint32_t segment;
+};
+struct alloc_address alloc_block_address(const struct alloc *alloc, alloc_block block);
 
 /* record_stream: keep the block, once freed, until all events recorded on stream are done. */
 void alloc_record_stream(struct alloc *alloc, alloc_block block, uint8_t stream);

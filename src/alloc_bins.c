@@ -20,14 +20,16 @@ uint32_t bin_count_from(const struct bin *bin, uint64_t bytes, uint64_t address)
     return low;
 }
 
-void bin_insert_at(struct bin *bin, struct arena *arena, uint32_t index, struct bin_entry entry)
+void bin_insert_inside(struct bin *bin, struct arena *arena, uint64_t bytes, uint64_t address,
+                       uint32_t block)
 {
+    const uint32_t index = bin_count_from(bin, bytes, address);
     if (bin->n == bin->cap)
         bin->entries = arena_grow(arena, bin->entries, &bin->cap,
                                   bin->n == 0 ? FIRST_CAP : bin->n + 1, sizeof(*bin->entries));
     struct bin_entry *at = &bin->entries[index];
     memmove(at + 1, at, (bin->n - index) * sizeof(*at));
-    *at = entry;
+    *at = (struct bin_entry){.bytes = bytes, .address = address, .block = block};
     bin->n++;
 }
 

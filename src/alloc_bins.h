@@ -43,7 +43,9 @@ struct bin_cursor {
 
 /* How many entries are at or above (bytes, address); they are the first ones. */
 uint32_t bin_count_from(const struct bin *bin, uint64_t bytes, uint64_t address);
-void bin_insert_at(struct bin *bin, struct arena *arena, uint32_t index, struct bin_entry entry);
+/* Anywhere in the bin, which grows where it is full. */
+void bin_insert_inside(struct bin *bin, struct arena *arena, uint64_t bytes, uint64_t address,
+                       uint32_t block);
 void bin_remove_at(struct bin *bin, uint32_t index);
 
 bool bins_smallest_from(const struct bins *bins, uint32_t bin, struct bin_cursor *out);
@@ -64,14 +66,13 @@ static inline uint32_t bin_of(uint64_t bytes)
 static inline void bin_insert(struct bin *bin, struct arena *arena, uint64_t bytes,
                               uint64_t address, uint32_t block)
 {
-    uint32_t n = bin->n;
-    struct bin_entry entry = {.bytes = bytes, .address = address, .block = block};
-    if (n < bin->cap && (n == 0 || !bin_is_below(&bin->entries[n - 1], bytes, address))) {
-        bin->entries[n] = entry;
-        bin->n = n + 1;
-    } else {
-        bin_insert_at(bin, arena, bin_count_from(bin, bytes, address), entry);
+    const uint32_t n = bin->n;
+    if (n == bin->cap || (n > 0 && bin_is_below(&bin->entries[n - 1], bytes, address))) {
+        bin_insert_inside(bin, arena, bytes, address, block);
+        return;
     }
+    bin->entries[n] = (struct bin_entry){.bytes = bytes, .address = address, .block = block};
+    bin->n = n + 1;
 }
 
 /* Where an entry is that must be there. */

@@ -51,9 +51,9 @@ struct rate {
 };
 
 /*
- * X(member, section, key, unit, more_is_faster, least, most). Bounds are in the unit of the file and
- * allowed themselves. A share of what a data sheet promises ends at 1, a factor on what a formula says
- * at 2. What divides a time stays so far above 0 that no price is out of range.
+ * X(member, section, key, unit, more_is_faster, least, most). Bounds are of the file's number, both
+ * allowed. A share of what a data sheet promises ends at 1, a factor on what a formula says at 2.
+ * What divides a time stays so far above 0 that no price is out of range.
  */
 #define CLUSTER_RATES(X)                                                        \
     X(gemm_flops, "gemm", "bf16_tflops", 1e12, true, 0.1, 1e6)                  \

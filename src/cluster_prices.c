@@ -15,10 +15,9 @@ enum { MAX_ROWS = 256 };
 static enum status read_row(const struct cluster_reader *r, const struct json_at *at,
                             struct collective_row *out)
 {
-    static const char *const keys[] = {
-        "kind", "ranks", "source",
+    static const char *const keys[] = {"kind", "ranks", "source",
 #define X(member, key, unit, least, most) key,
-        CLUSTER_ROW_NUMBERS(X)
+                                       CLUSTER_ROW_NUMBERS(X)
 #undef X
     };
     static const uint8_t kinds[] = {TASK_ALL_GATHER, TASK_REDUCE_SCATTER};

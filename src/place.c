@@ -49,7 +49,8 @@ struct placing {
 struct request {
     uint64_t bytes;
     uint32_t id;
-    uint8_t pool, memory_class;
+    uint8_t pool;
+    enum memory_class memory_class;
 };
 
 /* Expanded ids that the buffers and frames of a section have. */
@@ -102,11 +103,11 @@ static void note_peak(struct placing *placing)
 
 /* The functions below return false where memory did not suffice. */
 
-static bool place_alloc(struct placing *placing, const struct request *request)
+static inline bool place_alloc(struct placing *placing, const struct request *request)
 {
     alloc_block *block = &placing->blocks[request->id];
-    bool placed = alloc_malloc(placing->alloc, request->pool, request->bytes,
-                               (enum memory_class)request->memory_class, block);
+    bool placed =
+        alloc_malloc(placing->alloc, request->pool, request->bytes, request->memory_class, block);
     if (placing->stats->driver_calls != placing->driver_calls)
         take_ops(placing);
     if (!placed) {
@@ -122,8 +123,9 @@ static bool place_alloc(struct placing *placing, const struct request *request)
     place->placed = true;
     place->segment = UINT32_MAX;
     if (*block != ALLOC_NO_BLOCK) {
-        place->segment = alloc_block_segment(placing->alloc, *block);
-        place->offset = alloc_block_offset(placing->alloc, *block);
+        const struct alloc_address address = alloc_block_address(placing->alloc, *block);
+        place->segment = address.segment;
+        place->offset = address.offset;
     }
     return true;
 }
@@ -141,7 +143,7 @@ static bool place_group(struct placing *placing, const struct instr *instr)
             .bytes = buffer_member_bytes(program, buffer, i),
             .id = buffer->expanded + i,
             .pool = instr->stream,
-            .memory_class = (uint8_t)buffer_role_class(buffer->role),
+            .memory_class = buffer_role_class(buffer->role),
         };
         if (instr->op == INSTR_ALLOC)
             placed = place_alloc(placing, &request);
@@ -185,7 +187,7 @@ static void resolve_boundary(const struct program *program, const struct frame *
     const uint32_t outside[] = {frame->in, frame->out, frame->d_out, frame->d_in};
     const uint32_t buffer = slot < SLOT_GRAD ? outside[slot] : frame->grads;
     request->id = expand_slot_id(program, frame, slot);
-    request->memory_class = (uint8_t)buffer_role_class(program->buffers[buffer].role);
+    request->memory_class = buffer_role_class(program->buffers[buffer].role);
 }
 
 static bool place_body(struct placing *placing, const struct task *task)

@@ -170,8 +170,9 @@ static void compare_address(struct fuzz *fuzz, const struct live *live)
         differ(fuzz, "no block", 0, piece->bytes);
         return;
     }
-    same(fuzz, "segment", alloc_block_segment(fuzz->alloc, live->block), piece->segment);
-    same(fuzz, "offset", alloc_block_offset(fuzz->alloc, live->block), piece->offset);
+    const struct alloc_address address = alloc_block_address(fuzz->alloc, live->block);
+    same(fuzz, "segment", address.segment, piece->segment);
+    same(fuzz, "offset", address.offset, piece->offset);
 }
 
 /* Blocks tile their segment, and no two neighbours could be one. Returns the free blocks. */

@@ -94,8 +94,9 @@ static uint64_t run_script(struct alloc *alloc, struct script *script)
                                  CLASS_ACTIVATION, block)) {
             *block = ALLOC_NO_BLOCK;
         } else if (*block != ALLOC_NO_BLOCK) {
-            digest_add(&digest, alloc_block_segment(alloc, *block));
-            digest_add(&digest, alloc_block_offset(alloc, *block));
+            const struct alloc_address address = alloc_block_address(alloc, *block);
+            digest_add(&digest, address.segment);
+            digest_add(&digest, address.offset);
         }
     }
     const struct segment_op *ops = alloc_ops(alloc, &n);

@@ -233,7 +233,12 @@ static void test_retries(void)
     has_ops(&rig, 9, steady, 8);
     is_int(placement_step(&rig.placement, 1)->stats.retries, 2, "retries of the first step");
     is_int(placement_step(&rig.placement, 3)->stats.retries, 3, "retries of each later one");
-    is_int(placement_step(&rig.placement, 3)->stats.peak_reserved, 130 * MIB, "the most reserved");
+    const struct alloc_stats *stats = &placement_step(&rig.placement, 3)->stats;
+    uint64_t pools = 0;
+    for (int pool = 0; pool < ALLOC_MAX_POOLS; pool++)
+        pools += stats->peak_reserved_by_pool[pool];
+    is_int(stats->peak_reserved, 130 * MIB, "the most reserved");
+    is_int(pools, 130 * MIB, "which its pools had then");
     is_int(rig.placement.period, 1, "giving back and taking again repeats");
     arena_release(&rig.arena);
 }

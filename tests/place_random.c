@@ -50,8 +50,9 @@ static void compare_place(struct plain *plain, uint32_t id)
     } else if (block == ALLOC_NO_BLOCK) {
         same(plain, "segment of nothing", place->segment, UINT32_MAX);
     } else {
-        same(plain, "segment", place->segment, alloc_block_segment(plain->alloc, block));
-        same(plain, "offset", place->offset, alloc_block_offset(plain->alloc, block));
+        const struct alloc_address address = alloc_block_address(plain->alloc, block);
+        same(plain, "segment", place->segment, address.segment);
+        same(plain, "offset", place->offset, address.offset);
     }
 }
 
