@@ -64,6 +64,8 @@ src_libcore_a_SOURCES = \
 	src/layout.c \
 	src/layout.h \
 	src/memory_class.h \
+	src/memory_curve.c \
+	src/memory_curve.h \
 	src/model.c \
 	src/model.h \
 	src/model_builder.c \

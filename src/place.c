@@ -36,6 +36,7 @@ struct placing {
     struct body_acts *bodies;
     struct arena *arena;
     struct placement *out;
+    struct memory_curve *curve; /* NULL: not of this pass */
 
     struct place_step *step; /* the current pass */
     uint32_t cap_op;
@@ -118,6 +119,8 @@ static inline bool place_alloc(struct placing *placing, const struct request *re
     }
     if (placing->stats->peak_allocated != placing->peak_bytes)
         note_peak(placing);
+    if (placing->curve)
+        memory_curve_raise(placing->curve, placing->stats);
 
     struct place *place = &placing->step->places[request->id - placing->step->first_id];
     place->placed = true;
@@ -218,12 +221,26 @@ static bool place_body(struct placing *placing, const struct task *task)
     return true;
 }
 
+static bool place_task(struct placing *placing, uint32_t id)
+{
+    const struct task *task = &placing->program->tasks[id];
+    bool placed = true;
+
+    if (task->body != NO_BODY)
+        placed = place_body(placing, task);
+    else
+        placing->event++;
+    if (placing->curve)
+        memory_curve_launch(placing->curve, id, placing->stats);
+    return placed;
+}
+
 static bool place_instr(struct placing *placing, const struct instr *instr)
 {
     if (instr->op == INSTR_ALLOC || instr->op == INSTR_FREE)
         return place_group(placing, instr);
-    if (instr->op == INSTR_LAUNCH && placing->program->tasks[instr->id].body != NO_BODY)
-        return place_body(placing, &placing->program->tasks[instr->id]);
+    if (instr->op == INSTR_LAUNCH)
+        return place_task(placing, instr->id);
     if (instr->op == INSTR_MARK && !(instr->flags & INSTR_MARK_END))
         placing->phase = (uint8_t)instr->id;
     placing->event++;
@@ -280,15 +297,19 @@ static uint32_t find_period(const uint64_t *states, uint32_t n)
 
 /*
  * Until the state is one that was there before, and at least to the third step. From then on passes
- * repeat, so that what is still missing is a copy.
+ * repeat, so that what is still missing is a copy; a curve is kept of the steady passes up to the
+ * third step, and the last of these is or equals it.
  */
-static void place_steps(struct placing *placing)
+static void place_steps(struct placing *placing, struct memory_curve *curve)
 {
     struct placement *out = placing->out;
     uint64_t states[PLACE_MAX_STEPS];
 
     while (out->n_step < PLACE_MAX_STEPS && out->period == 0) {
         enum section_id section = out->n_step == 0 ? SECTION_FIRST : SECTION_STEADY;
+        placing->curve = section == SECTION_STEADY && out->n_step < MIN_STEPS ? curve : NULL;
+        if (placing->curve)
+            memory_curve_begin(curve, placing->arena, placing->stats);
         if (!place_section(placing, section, &out->steps[out->n_step])) {
             out->oom_step = out->n_step + 1;
             return;
@@ -303,6 +324,12 @@ static void place_steps(struct placing *placing)
 void place_program(const struct program *program, const struct alloc_config *config,
                    struct arena *arena, struct placement *out)
 {
+    place_with_curve(program, config, arena, out, NULL);
+}
+
+void place_with_curve(const struct program *program, const struct alloc_config *config,
+                      struct arena *arena, struct placement *out, struct memory_curve *curve)
+{
     struct alloc *alloc = alloc_new(config, arena);
     struct placing placing = {
         .program = program,
@@ -315,7 +342,7 @@ void place_program(const struct program *program, const struct alloc_config *con
     };
     *out = (struct placement){0};
     if (place_section(&placing, SECTION_INIT, &out->init))
-        place_steps(&placing);
+        place_steps(&placing, curve);
 }
 
 const struct place_step *placement_step(const struct placement *placement, uint32_t step)

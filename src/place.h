@@ -10,6 +10,7 @@
 
 #include "src/alloc.h"
 #include "src/expand.h"
+#include "src/memory_curve.h"
 
 enum { PLACE_MAX_STEPS = 17 }; /* first and at most sixteen steady */
 
@@ -49,6 +50,9 @@ struct placement {
 
 void place_program(const struct program *program, const struct alloc_config *config,
                    struct arena *arena, struct placement *out);
+/* The same, and memory over the third step; curve may be NULL. */
+void place_with_curve(const struct program *program, const struct alloc_config *config,
+                      struct arena *arena, struct placement *out, struct memory_curve *curve);
 
 /*
  * The pass that serves a step: 0 is init, 1 the first, later ones transient, then the period; the

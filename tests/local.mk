@@ -52,6 +52,7 @@ c_tests = \
 	tests/engine_random.t \
 	tests/exec.t \
 	tests/json.t \
+	tests/memory_curve.t \
 	tests/model.t \
 	tests/model_config.t \
 	tests/place.t \
@@ -81,6 +82,7 @@ tests_engine_t_SOURCES = tests/engine.c
 tests_engine_random_t_SOURCES = tests/engine_random.c
 tests_exec_t_SOURCES = tests/exec.c
 tests_json_t_SOURCES = tests/json.c
+tests_memory_curve_t_SOURCES = tests/memory_curve.c
 tests_model_t_SOURCES = tests/model.c
 tests_model_config_t_SOURCES = tests/model_config.c
 tests_place_t_SOURCES = tests/place.c
