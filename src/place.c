@@ -315,6 +315,7 @@ static void place_steps(struct placing *placing, struct memory_curve *curve)
             return;
         }
         states[out->n_step++] = alloc_state_hash(placing->alloc);
+        out->n_walked = out->n_step;
         out->period = find_period(states, out->n_step);
     }
     for (; out->n_step < MIN_STEPS; out->n_step++)
