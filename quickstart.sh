@@ -8,7 +8,7 @@
 set -eu
 cd "$(dirname "$0")"
 
-packages="autoconf automake gcc libc6-dev make pkg-config libcjson-dev mandoc"
+packages="autoconf automake gcc libc6-dev make pkg-config libcjson-dev libsqlite3-dev zlib1g-dev mandoc"
 
 # The packages whose program or file is not there.
 missing() {
@@ -19,8 +19,10 @@ missing() {
     need mandoc mandoc
     if need pkg-config pkg-config; then
         pkg-config --exists libcjson 2>/dev/null || echo libcjson-dev
+        pkg-config --exists sqlite3 2>/dev/null || echo libsqlite3-dev
+        pkg-config --exists zlib 2>/dev/null || echo zlib1g-dev
     else
-        echo libcjson-dev
+        echo libcjson-dev libsqlite3-dev zlib1g-dev
     fi
     test -f /usr/include/stdio.h || echo libc6-dev
 }

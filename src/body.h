@@ -15,6 +15,9 @@
  *     slot 3  SLOT_D_IN   gradient of the input    born in backward's tape
  *     slot 4+i            grad[i], of the i-th parameter of the piece(s), born in backward's tape
  *
+ * The gradient of a tied weight is born in the backward of the head, which runs first; the
+ * embedding's tape adds to it and neither bears nor frees that slot.
+ *
  * Where the gradient of the input is written over that of the output (the residual's buffer, summed
  * in place), d_in_place is set and neither SLOT_D_OUT nor SLOT_D_IN is on the tape.
  *
@@ -60,7 +63,11 @@ struct slot {
     X(SILU, "silu", MEMORY)               \
     X(FUSED, "fused", MEMORY)             \
     X(LOG_SOFTMAX, "log_softmax", MEMORY) \
-    X(NLL, "nll", MEMORY)
+    X(NLL, "nll", MEMORY)                 \
+    X(LAYER_NORM, "layer_norm", MEMORY)   \
+    X(GELU, "gelu", MEMORY)               \
+    X(SUM, "sum", MEMORY)                 \
+    X(CAT, "cat", MEMORY)
 
 enum op_kind {
 #define X(id, name, cost) OP_##id,

@@ -55,8 +55,10 @@ static void add(bool *too_large, uint64_t *sum, uint64_t term)
 enum status body_builder_init(struct body_builder *builder, const struct dims *dims,
                               struct arena *arena, struct body_table *table, struct err *err)
 {
-    *builder = (struct body_builder){
-        .table = table, .arena = arena, .repeated = dims->heads != dims->kv_heads};
+    *builder = (struct body_builder){.table = table,
+                                     .arena = arena,
+                                     .repeated = dims->heads != dims->kv_heads,
+                                     .biased = dims->bias};
     uint64_t batch = table->options.batch;
     bool too_large = false;
     builder->dims[DIM_ONE] = 1;
@@ -64,12 +66,15 @@ enum status body_builder_init(struct body_builder *builder, const struct dims *d
     builder->dims[DIM_H] = dims->hidden;
     builder->dims[DIM_Q] = times(&too_large, dims->heads, dims->head_dim);
     builder->dims[DIM_KV] = times(&too_large, dims->kv_heads, dims->head_dim);
+    builder->dims[DIM_QKV] = builder->dims[DIM_Q];
+    add(&too_large, &builder->dims[DIM_QKV], times(&too_large, 2, builder->dims[DIM_KV]));
     builder->dims[DIM_F] = dims->intermediate;
     builder->dims[DIM_NH] = dims->heads;
     builder->dims[DIM_V] = dims->vocab;
     builder->dims[DIM_BH] = times(&too_large, batch, dims->heads);
     builder->dims[DIM_S] = table->options.seq;
     builder->dims[DIM_D] = dims->head_dim;
+    builder->dims[DIM_P] = dims->positions;
     if (too_large)
         return err_set(err, STATUS_INPUT,
                        "batch times sequence or heads passes 2^62, use a smaller batch");
@@ -138,6 +143,10 @@ static bool row_holds(const struct walk *walk, const struct body_row *row)
 {
     unsigned facts = walk->builder->repeated ? WHEN_REPEATED : WHEN_UNREPEATED;
     facts |= walk->phase == RECOMPUTE ? WHEN_RECOMPUTE : WHEN_FORWARD;
+    if (walk->builder->biased)
+        facts |= WHEN_BIASED;
+    if (walk->table->options.batch > 1)
+        facts |= WHEN_BATCHED;
     return (row->when & ~facts) == 0;
 }
 

@@ -20,7 +20,10 @@
 
 #include "src/body.h"
 
-/* The sizes that tables are written in: T tokens, Q and KV all heads, BH batch * heads. */
+/*
+ * The sizes that tables are written in: T tokens, Q and KV all heads, QKV the three in one matrix,
+ * BH batch * heads, P learned positions.
+ */
 enum body_dim {
     DIM_NONE,
     DIM_ONE,
@@ -28,12 +31,14 @@ enum body_dim {
     DIM_H,
     DIM_Q,
     DIM_KV,
+    DIM_QKV,
     DIM_F,
     DIM_NH,
     DIM_V,
     DIM_BH,
     DIM_S,
     DIM_D,
+    DIM_P,
     DIM_N
 };
 
@@ -44,7 +49,7 @@ struct extent {
 
 enum {
     NO_TENSOR = 0, /* ends a list of tensors; a family's own begin at 1 */
-    BODY_MAX_TENSORS = 96,
+    BODY_MAX_TENSORS = 112,
     BODY_MAX_PARTS = 2,
     BODY_LISTS = 3, /* of rows, one after another */
     BODY_MAX_SLOTS = 4 * BODY_MAX_TENSORS,
@@ -62,6 +67,8 @@ enum row_when {
     WHEN_UNREPEATED = 2,
     WHEN_FORWARD = 4, /* not in a recompute */
     WHEN_RECOMPUTE = 8,
+    WHEN_BIASED = 16,  /* linear layers and norms have biases */
+    WHEN_BATCHED = 32, /* more than one sequence */
 };
 
 struct body_row {
@@ -84,6 +91,8 @@ struct body_row {
 #define MOVES(...) .moved = {__VA_ARGS__}
 #define BORN(...) .born = {__VA_ARGS__}
 #define DIES(...) .dies = {__VA_ARGS__}
+/* Of a gradient that the operator of the row before computes as well. */
+#define ALSO_BORN(...) .kind = BODY_NO_OP, .born = {__VA_ARGS__}
 #define ENDS(...)                                   \
     {                                               \
         .kind = BODY_NO_OP, .dies = { __VA_ARGS__ } \
@@ -112,7 +121,7 @@ struct body_part {
     struct body_rows forward[BODY_LISTS], backward[BODY_LISTS];
     struct body_rows late_forward, late_backward[AC_N];
     uint8_t boundary[SLOT_GRAD]; /* tensors that are in, out, d_out, d_in; or NO_TENSOR */
-    uint8_t grads[6];            /* in the order of the piece's parameters */
+    uint8_t grads[8];            /* in the order of the piece's parameters; ends with NO_TENSOR */
 };
 
 /* One tensor under two names, where a step between them does not exist. */
@@ -135,7 +144,7 @@ struct body_builder {
     struct arena *arena;
     const struct body_tensor *tensors; /* of the family */
     uint64_t dims[DIM_N];
-    bool repeated;
+    bool repeated, biased;
     uint32_t cap_op, cap_tape, cap_slot, cap_body, cap_pair;
 };
 

@@ -268,26 +268,35 @@ enum status json_get(const struct json_at *at, const char *key, struct json_at *
     return STATUS_OK;
 }
 
+static enum status whole(const struct json_at *at, uint64_t min, uint64_t max, uint64_t *out,
+                         struct err *err)
+{
+    if (!json_is_number(at))
+        return fail_kind(at, "a whole number", err);
+    double value = at->node->valuedouble;
+    if (value >= EXACT_END)
+        return json_fail(at, err, "%.17g is too large to be read exactly, 2^53 - 1 is the most",
+                         value);
+    if (value < (double)min || value != floor(value))
+        return json_fail(at, err, "a whole number of %" PRIu64 " or more is needed, not %.15g", min,
+                         value);
+    if ((uint64_t)value > max)
+        return json_fail(at, err, "%.0f is too large, %" PRIu64 " is the most", value, max);
+    *out = (uint64_t)value;
+    return STATUS_OK;
+}
+
 static enum status get_whole(const struct json_at *at, const char *key, uint64_t min, uint64_t max,
                              uint64_t *out, struct err *err)
 {
     struct json_at child;
     enum status status = json_get(at, key, &child, err);
-    if (status)
-        return status;
-    if (!json_is_number(&child))
-        return fail_kind(&child, "a whole number", err);
-    double value = child.node->valuedouble;
-    if (value >= EXACT_END)
-        return json_fail(&child, err, "%.17g is too large to be read exactly, 2^53 - 1 is the most",
-                         value);
-    if (value < (double)min || value != floor(value))
-        return json_fail(&child, err, "a whole number of %" PRIu64 " or more is needed, not %.15g",
-                         min, value);
-    if ((uint64_t)value > max)
-        return json_fail(&child, err, "%.0f is too large, %" PRIu64 " is the most", value, max);
-    *out = (uint64_t)value;
-    return STATUS_OK;
+    return status ? status : whole(&child, min, max, out, err);
+}
+
+enum status json_u64(const struct json_at *at, uint64_t max, uint64_t *out, struct err *err)
+{
+    return whole(at, 0, max, out, err);
 }
 
 enum status json_get_u64(const struct json_at *at, const char *key, uint64_t max, uint64_t *out,

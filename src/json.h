@@ -60,6 +60,8 @@ enum status json_get_string(const struct json_at *at, const char *key, const cha
                             struct err *err); /* out lives as long as the document */
 /* The node's own text where it is a string; an error where it is not. */
 enum status json_string(const struct json_at *at, const char **out, struct err *err);
+/* A place itself that has to be a whole number from 0 to max. */
+enum status json_u64(const struct json_at *at, uint64_t max, uint64_t *out, struct err *err);
 
 /* for (it = json_first(at); it.node; it = json_next(&it)): elements of an array or an object. */
 struct json_at json_first(const struct json_at *at);
@@ -77,6 +79,8 @@ void json_free(struct cJSON *root);
 /* In each of these a key of NULL appends to an array. */
 struct cJSON *json_add_object(struct cJSON *parent, const char *key);
 struct cJSON *json_add_array(struct cJSON *parent, const char *key);
+/* A root that was built alone; it belongs to parent from now on. */
+void json_add_root(struct cJSON *parent, const char *key, struct cJSON *root);
 /* Bytes of value that are not UTF-8 become U+FFFD. */
 void json_add_string(struct cJSON *parent, const char *key, const char *value);
 void json_add_int(struct cJSON *parent, const char *key, int64_t value);
@@ -86,6 +90,9 @@ void json_add_bool(struct cJSON *parent, const char *key, bool value);
 void json_add_decimal(struct cJSON *parent, const char *key, double value, int decimals);
 /* A number with at least so many digits that count, never as 1e-9; null where it is not finite. */
 void json_add_number(struct cJSON *parent, const char *key, double value, int digits);
+/* The shortest number that is the same to 15 digits, which is all that people and files write. */
+void json_add_real(struct cJSON *parent, const char *key, double value);
 void json_print(const struct cJSON *root, struct text *out); /* indented, with a last newline */
+void json_print_line(const struct cJSON *root, struct text *out); /* neither blank nor newline */
 
 #endif

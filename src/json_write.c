@@ -7,9 +7,11 @@
 #include "src/json.h"
 
 #include <cjson/cJSON.h>
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "src/json_check.h"
 
@@ -54,6 +56,11 @@ struct cJSON *json_add_object(struct cJSON *parent, const char *key)
 struct cJSON *json_add_array(struct cJSON *parent, const char *key)
 {
     return add(parent, key, cJSON_CreateArray());
+}
+
+void json_add_root(struct cJSON *parent, const char *key, struct cJSON *root)
+{
+    add(parent, key, root);
 }
 
 void json_add_string(struct cJSON *parent, const char *key, const char *value)
@@ -107,11 +114,31 @@ void json_add_number(struct cJSON *parent, const char *key, double value, int di
     json_add_decimal(parent, key, value, whole < digits ? digits - whole : 0);
 }
 
+void json_add_real(struct cJSON *parent, const char *key, double value)
+{
+    char all[40], some[40];
+    int digits = 0;
+    snprintf(all, sizeof(all), "%.*g", DBL_DIG, value);
+    do {
+        snprintf(some, sizeof(some), "%.*g", ++digits, value);
+    } while (digits < DBL_DIG && strtod(some, NULL) != strtod(all, NULL));
+    json_add_number(parent, key, value, digits);
+}
+
+static void add_printed(char *printed, const char *end, struct text *out)
+{
+    if (!printed)
+        err_out_of_memory(sizeof(cJSON));
+    text_add(out, "%s%s", printed, end);
+    cJSON_free(printed);
+}
+
 void json_print(const struct cJSON *root, struct text *out)
 {
-    char *printed = cJSON_Print(root);
-    if (!printed)
-        err_out_of_memory(sizeof(*root));
-    text_add(out, "%s\n", printed);
-    cJSON_free(printed);
+    add_printed(cJSON_Print(root), "\n", out);
+}
+
+void json_print_line(const struct cJSON *root, struct text *out)
+{
+    add_printed(cJSON_PrintUnformatted(root), "", out);
 }

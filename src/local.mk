@@ -1,24 +1,58 @@
 bin_PROGRAMS += unshard
-unshard_SOURCES = \
+unshard_SOURCES = src/cli/main.c
+unshard_LDADD = src/libcli.a $(unshard_libs)
+
+# All commands, so that tests can link what they judge.
+noinst_LIBRARIES += src/libcli.a
+src_libcli_a_SOURCES = \
 	src/cli/cmd_bench.c \
 	src/cli/cmd_cluster.c \
 	src/cli/cmd_explain.c \
+	src/cli/cmd_history.c \
 	src/cli/cmd_model.c \
+	src/cli/cmd_plan.c \
+	src/cli/cmd_query.c \
 	src/cli/cmd_sim.c \
+	src/cli/cmd_trace.c \
 	src/cli/command.h \
+	src/cli/evaluate.c \
+	src/cli/evaluate.h \
+	src/cli/grid.c \
+	src/cli/grid.h \
 	src/cli/help.c \
 	src/cli/help.h \
-	src/cli/main.c \
+	src/cli/history.c \
+	src/cli/history.h \
 	src/cli/options.c \
 	src/cli/options.h \
+	src/cli/page.c \
+	src/cli/page.h \
+	src/cli/plan_axes.c \
+	src/cli/plan_canvas.h \
+	src/cli/plan_json.c \
+	src/cli/plan_lists.c \
+	src/cli/plan_lists.h \
+	src/cli/plan_plot.c \
+	src/cli/plan_plot.h \
+	src/cli/plan_progress.c \
+	src/cli/plan_progress.h \
+	src/cli/plan_rank.c \
+	src/cli/plan_rank.h \
+	src/cli/plan_report.h \
+	src/cli/plan_row.h \
+	src/cli/plan_scale.c \
+	src/cli/plan_scale.h \
+	src/cli/plan_table.c \
+	src/cli/plan_text.c \
 	src/cli/prepare.c \
 	src/cli/prepare.h \
+	src/cli/record.c \
+	src/cli/record.h \
 	src/cli/sim_json.c \
 	src/cli/sim_report.h \
 	src/cli/sim_text.c \
 	src/cli/term.c \
 	src/cli/term.h
-unshard_LDADD = $(unshard_libs)
 
 noinst_LIBRARIES += src/libcore.a
 src_libcore_a_SOURCES = \
@@ -31,9 +65,20 @@ src_libcore_a_SOURCES = \
 	src/alloc_segments.c \
 	src/arch/arch.c \
 	src/arch/arch.h \
+	src/arch/arch_config.c \
+	src/arch/arch_config.h \
+	src/arch/block.c \
+	src/arch/block.h \
+	src/arch/body_tensors.h \
+	src/arch/gpt2.c \
+	src/arch/gpt_bodies.c \
+	src/arch/kda.c \
 	src/arch/llama.c \
 	src/arch/llama_bodies.c \
-	src/arch/llama_tensors.h \
+	src/arch/mpt.c \
+	src/arch/outer_bodies.c \
+	src/arch/outer_bodies.h \
+	src/arch/simple_llm.c \
 	src/arena.c \
 	src/arena.h \
 	src/backend.h \
@@ -44,6 +89,8 @@ src_libcore_a_SOURCES = \
 	src/builtin_models.c \
 	src/cluster.c \
 	src/cluster.h \
+	src/cluster_json.c \
+	src/cluster_json.h \
 	src/cluster_prices.c \
 	src/cluster_reader.c \
 	src/cluster_reader.h \
@@ -70,12 +117,18 @@ src_libcore_a_SOURCES = \
 	src/model.h \
 	src/model_builder.c \
 	src/model_builder.h \
+	src/model_json.c \
+	src/model_json.h \
+	src/model_tensors.c \
+	src/model_tensors.h \
 	src/place.c \
 	src/place.h \
 	src/plan.c \
 	src/plan.h \
 	src/plan_cut.c \
 	src/plan_cut.h \
+	src/plan_cut_inner.h \
+	src/plan_refuse.c \
 	src/plan_schemes.c \
 	src/plan_schemes.h \
 	src/plan_units.c \
@@ -86,6 +139,11 @@ src_libcore_a_SOURCES = \
 	src/program_builder.h \
 	src/program_print.c \
 	src/program_print.h \
+	src/run.c \
+	src/run.h \
+	src/safetensors.c \
+	src/safetensors.h \
+	src/safetensors_index.c \
 	src/schedule/compute.c \
 	src/schedule/fsdp2.c \
 	src/schedule/fsdp2.h \
@@ -104,7 +162,8 @@ src_libcore_a_SOURCES = \
 	src/verify_inner.h
 
 # The libraries in link order: users first, then what they use.
-unshard_libs = sim/libsim.a src/libcore.a $(CJSON_LIBS) -lm
+unshard_libs = sim/libsim.a traces/libtraces.a db/libdb.a src/libcore.a
+unshard_libs += $(SQLITE_LIBS) $(CJSON_LIBS) $(ZLIB_LIBS) -lm
 
 # Remade only when the version changes; needed by one file alone.
 src/version.h: FORCE

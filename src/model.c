@@ -1,6 +1,7 @@
 /*
- * Opening a model: which family and which sizes, from a built-in name or a config.json. What the
- * family makes of the sizes is in src/arch/. Invariant: *out is written only when it is complete.
+ * Opening a model: which family and which sizes, from a built-in name or a file. What the family
+ * makes of the sizes is in src/arch/, what tensors say of them in model_tensors.c. Invariant: *out
+ * is written only when it is complete.
  */
 #include "src/model.h"
 
@@ -11,6 +12,8 @@
 #include <sys/stat.h>
 
 #include "src/arch/arch.h"
+#include "src/model_json.h"
+#include "src/safetensors.h"
 
 const char *body_kind_name(enum body_kind kind)
 {
@@ -136,78 +139,179 @@ static enum status find_family(const struct json_at *config, struct arena *arena
     return STATUS_OK;
 }
 
-static enum status read_config(const char *file, struct arena *arena, struct model *model,
-                               struct err *err)
+/* What a file says of a model, before it is made. */
+struct source {
+    struct model model;         /* name, family and sizes */
+    struct tensor_list tensors; /* may be empty */
+    uint64_t parameters;        /* how many there have to be, or 0 */
+    const char *file;           /* for messages */
+};
+
+static enum status read_hugging_face(const struct json_at *root, struct arena *arena,
+                                     struct model *model, struct err *err)
 {
-    struct json_doc doc;
-    enum status status = json_read_file(file, &doc, err);
-    if (status)
-        return status;
-    struct json_at root = json_root(&doc), config;
-    if (!json_is_object(&root)) {
-        status = json_fail(&root, err, "must be an object with a model's configuration");
-        goto out;
-    }
-    status = find_text_config(&root, &config, err);
+    struct json_at config;
+    enum status status = find_text_config(root, &config, err);
     if (!status)
         status = check_dtype(&config, err);
     if (!status)
         status = find_family(&config, arena, &model->arch, err);
     if (!status)
         status = model->arch->read_config(&config, &model->dims, err);
-out:
+    return status;
+}
+
+/* A config.json, or unshard's own format, which brings a name of its own. */
+static enum status read_json(const char *file, struct arena *arena, struct source *source,
+                             struct err *err)
+{
+    struct json_doc doc;
+    enum status status = json_read_file(file, &doc, err);
+    if (status)
+        return status;
+    struct json_at root = json_root(&doc);
+    source->file = file;
+    if (!json_is_object(&root))
+        status = json_fail(&root, err, "must be an object with a model's configuration");
+    else if (model_json_is(&root))
+        status = model_json_read(&root, arena, &source->model, &source->tensors,
+                                 &source->parameters, err);
+    else
+        status = read_hugging_face(&root, arena, &source->model, err);
     json_release(&doc);
     return status;
 }
 
-/* The file that what names, or NULL where it names none. A folder stands for its config.json. */
-static const char *config_file(const char *what, struct arena *arena)
+static bool is_there(const char *path)
 {
     struct stat st;
-    if (stat(what, &st) == 0)
-        return S_ISDIR(st.st_mode) ? arena_printf(arena, "%s/config.json", what) : what;
+    return stat(path, &st) == 0;
+}
+
+/* The config.json beside the headers gives the structure, where there is one. */
+static enum status read_weights(const char *file, struct arena *arena, struct source *source,
+                                struct err *err)
+{
+    const char *slash = strrchr(file, '/');
+    const char *config =
+        arena_printf(arena, "%.*sconfig.json", slash ? (int)(slash - file) + 1 : 0, file);
+    enum status status = STATUS_OK;
+    source->model.arch = &arch_tensors;
+    if (is_there(config))
+        status = read_json(config, arena, source, err);
+    if (!status && source->tensors.n > 0)
+        status = err_set(err, STATUS_INPUT, "%s: a list of tensors beside '%s', use one of them",
+                         config, file);
+    if (!status)
+        status = safetensors_read(file, arena, &source->tensors, err);
+    if (source->model.arch == &arch_tensors)
+        source->file = file;
+    return status;
+}
+
+/*
+ * The file that what names, or NULL where it names none. A folder stands for its config.json, or
+ * else for the weights in it.
+ */
+static const char *model_file(const char *what, struct arena *arena)
+{
+    static const char *const in_folder[] = {"config.json", "model.safetensors.index.json",
+                                            "model.safetensors"};
+    struct stat st;
+    if (stat(what, &st) == 0 && !S_ISDIR(st.st_mode))
+        return what;
+    if (is_there(what)) {
+        for (size_t i = 0; i < sizeof(in_folder) / sizeof(*in_folder); i++) {
+            const char *file = arena_printf(arena, "%s/%s", what, in_folder[i]);
+            if (is_there(file))
+                return file;
+        }
+        return arena_printf(arena, "%s/%s", what, in_folder[0]);
+    }
     size_t length = strlen(what);
     bool like_file = length > 5 && strcmp(what + length - 5, ".json") == 0;
-    return like_file || strchr(what, '/') ? what : NULL;
+    return like_file || safetensors_is_file(what) || strchr(what, '/') ? what : NULL;
+}
+
+static enum status read_source(const char *what, struct arena *arena, struct source *out,
+                               struct err *err)
+{
+    struct source source = {0};
+    const struct builtin_model *builtin = find_builtin(what);
+    enum status status = STATUS_OK;
+    source.model.name = arena_strdup(arena, what);
+    if (builtin) {
+        source.model.name = builtin->name;
+        source.model.arch = arch_by_name(builtin->arch);
+        assert(source.model.arch);
+        source.model.dims = builtin->dims;
+    } else {
+        const char *file = model_file(what, arena);
+        if (!file)
+            return fail_unknown(what, arena, err);
+        bool weights = safetensors_is_file(file) || safetensors_is_index(file);
+        status = weights ? read_weights(file, arena, &source, err)
+                         : read_json(file, arena, &source, err);
+    }
+    if (!status)
+        *out = source;
+    return status;
+}
+
+static enum status make(struct source *source, struct arena *arena, struct err *err)
+{
+    struct model *model = &source->model;
+    if (model->arch == &arch_tensors)
+        return model_from_tensors(&source->tensors, arena, model, err);
+    enum status status = model->arch->build(&model->dims, arena, model, err);
+    return status && source->file ? err_prefix(err, "%s", source->file) : status;
+}
+
+/* The whole model has what the file counts and lists. */
+static enum status check(const struct source *source, struct arena *arena, struct err *err)
+{
+    const struct model *model = &source->model;
+    if (source->parameters > 0 && source->parameters != model->n_element)
+        return err_set(err, STATUS_INPUT,
+                       "%s: parameters: %" PRIu64 " is said, the sizes give %" PRIu64, source->file,
+                       source->parameters, model->n_element);
+    if (source->tensors.n == 0 || model->arch == &arch_tensors)
+        return STATUS_OK;
+    return model_check_tensors(model, &source->tensors, source->file, arena, err);
 }
 
 static enum status cut_layers(struct model *model, uint64_t layers, struct err *err)
 {
+    if (model->arch == &arch_tensors)
+        return err_set(err, STATUS_USAGE,
+                       "cannot cut '%s' to %" PRIu64 " layers, nothing says which tensors are one",
+                       model->name, layers);
     if (layers > model->dims.layers)
         return err_set(err, STATUS_USAGE,
                        "cannot cut '%s' to %" PRIu64 " layers, it has only %" PRIu64, model->name,
                        layers, model->dims.layers);
-    if (layers > 0)
-        model->dims.layers = layers;
+    model->dims.layers = layers;
     return STATUS_OK;
 }
 
 enum status model_open(const char *what, uint64_t layers, struct arena *arena, struct model *out,
                        struct err *err)
 {
-    struct model model = {0};
-    const char *file = NULL;
-    const struct builtin_model *builtin = find_builtin(what);
-    if (builtin) {
-        model.name = builtin->name;
-        model.arch = arch_by_name(builtin->arch);
-        assert(model.arch);
-        model.dims = builtin->dims;
-    } else {
-        file = config_file(what, arena);
-        if (!file)
-            return fail_unknown(what, arena, err);
-        model.name = arena_strdup(arena, what);
-        enum status status = read_config(file, arena, &model, err);
-        if (status)
-            return status;
+    struct source source;
+    enum status status = read_source(what, arena, &source, err);
+    bool whole = !status && (layers == 0 || source.parameters > 0 || source.tensors.n > 0);
+    if (whole)
+        status = make(&source, arena, err);
+    if (!status && whole)
+        status = check(&source, arena, err);
+    if (!status && layers > 0) {
+        status = cut_layers(&source.model, layers, err);
+        if (!status)
+            status = make(&source, arena, err);
     }
-    enum status status = cut_layers(&model, layers, err);
     if (status)
         return status;
-    status = model.arch->build(&model.dims, arena, &model, err);
-    if (status)
-        return file ? err_prefix(err, "%s", file) : status;
-    *out = model;
+    model_note_stored(&source.model, &source.tensors, arena);
+    *out = source.model;
     return STATUS_OK;
 }

@@ -3,8 +3,10 @@
  *
  * Knows nothing of ranks, units or dtypes of compute. Built by a family (src/arch/) from a few
  * sizes. Invariants: modules are in preorder, so that a subtree is a range; parameters are in
- * registration order (that of module.parameters()), so that a subtree's parameters are a range too;
- * pieces are in forward order and each parameter belongs to exactly one piece.
+ * registration order (that of module.parameters()), so that a subtree's are a range too;
+ * pieces are in forward order, the head last, and each parameter belongs to exactly one piece; but a
+ * tied embedding's weight is the head's as well and is listed in both, first of all and last. Where
+ * shapes are known and the computation is not (struct arch: no_step) there may be no pieces at all.
  */
 #ifndef SRC_MODEL_H
 #define SRC_MODEL_H
@@ -17,12 +19,14 @@
 #include "src/err.h"
 #include "src/json.h"
 
-enum { PARAM_MAX_DIMS = 4, MODEL_MAX_LAYERS = 4096 };
+enum { PARAM_MAX_DIMS = 8, MODEL_MAX_LAYERS = 4096 };
 
 struct param {
     const char *name; /* "model.layers.0.mlp.up_proj.weight" */
     uint32_t module;  /* the module that owns it directly */
-    uint8_t n_dim, storage /* enum dtype */, trainable;
+    uint8_t n_dim, storage /* enum dtype, in training */, trainable;
+    bool keep_fp32;     /* computes in FP32 where all others compute in the plan's dtype */
+    const char *stored; /* dtype in the file that was read, as safetensors names it; or NULL */
     uint64_t shape[PARAM_MAX_DIMS];
     uint64_t numel;
 };
@@ -63,9 +67,34 @@ struct piece {
     uint32_t param, n_param; /* in model.piece_params: the order of the body's grad slots */
 };
 
+/*
+ * What a family makes a model from. JSON files name the fields so (src/model_json.h). A family
+ * refuses what it has no use for.
+ */
+/* X(field, name): counts */
+#define DIMS_COUNTS(X)                                            \
+    X(layers, "layers")                                           \
+    X(hidden, "hidden")                                           \
+    X(intermediate, "intermediate")                               \
+    X(heads, "heads")                                             \
+    X(kv_heads, "kv_heads")                                       \
+    X(head_dim, "head_dim")                                       \
+    X(vocab, "vocab")         /* 0: neither embedding nor head */ \
+    X(positions, "positions") /* learned ones; 0: none */         \
+    X(default_seq, "seq")     /* tokens per sequence where nobody says otherwise */
+/* X(field, name): switches, off where nothing is said */
+#define DIMS_SWITCHES(X)                                        \
+    X(tied, "tied") /* the head reads the embedding's weight */ \
+    X(bias, "bias") /* of linear layers and norms */            \
+    X(flat, "flat") /* FP32 parameters are in no module of their own */
+
 struct dims {
-    uint64_t layers, hidden, intermediate, heads, kv_heads, head_dim, vocab;
-    uint64_t default_seq; /* tokens per sequence where nobody says otherwise */
+#define X(field, name) uint64_t field;
+    DIMS_COUNTS(X)
+#undef X
+#define X(field, name) bool field;
+    DIMS_SWITCHES(X)
+#undef X
 };
 
 struct arch;
@@ -80,13 +109,16 @@ struct model {
     uint32_t *piece_params;        /* parameter ids */
     const struct module **by_path; /* all modules, sorted, for model_module() */
     uint32_t n_module, n_param, n_piece;
+    uint32_t n_piece_param;
+    uint32_t tied_head; /* the head's module where it has no weight of its own, else 0 */
     uint64_t n_element; /* all parameters, padding never counted */
 };
 
 /*
- * what: a built-in name, a config.json or a folder that holds one. layers > 0 cuts the model to
- * that many blocks. Errors: STATUS_USAGE for a name that is neither (with the nearest),
- * STATUS_INPUT for a file that makes no sense.
+ * what: a built-in name; a config.json, or a folder that holds one; unshard's own JSON; safetensors
+ * (one file or an index), whose headers are held against the config.json beside them, or are all
+ * that is known. layers > 0 cuts the model to that many blocks. Errors: STATUS_USAGE for a name
+ * that is none of these (with the nearest), STATUS_INPUT for a file that makes no sense.
  */
 enum status model_open(const char *what, uint64_t layers, struct arena *arena, struct model *out,
                        struct err *err);

@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +38,8 @@ void model_builder_init(struct model_builder *b, struct arena *arena, struct mod
     model->params = NULL;
     model->pieces = NULL;
     model->piece_params = NULL;
-    model->n_module = model->n_param = model->n_piece = 0;
+    model->n_module = model->n_param = model->n_piece = model->n_piece_param = 0;
+    model->tied_head = 0;
     model->n_element = 0;
     add_module(b, "");
 }
@@ -72,22 +74,31 @@ void model_builder_finish(struct model_builder *b)
     qsort(model->by_path, model->n_module, sizeof(*model->by_path), compare_modules);
 }
 
-enum status model_builder_param(struct model_builder *b, const char *name, uint64_t rows,
-                                uint64_t columns, uint32_t *id, struct err *err)
+static enum status fail_size(const struct param *param, struct err *err)
+{
+    char shape[24 * PARAM_MAX_DIMS] = "";
+    size_t length = 0;
+    for (unsigned i = 0; i < param->n_dim; i++)
+        length += (size_t)snprintf(shape + length, sizeof(shape) - length, "%s%" PRIu64,
+                                   i ? " x " : "", param->shape[i]);
+    return err_set(err, STATUS_INPUT, "'%s' of %s has more than 2^62 elements", param->name, shape);
+}
+
+enum status model_builder_tensor(struct model_builder *b, const char *name, uint8_t n_dim,
+                                 const uint64_t *shape, uint32_t *id, struct err *err)
 {
     struct model *model = b->model;
-    struct param param = {.module = b->open,
-                          .n_dim = columns ? 2 : 1,
-                          .storage = DTYPE_FP32,
-                          .trainable = true,
-                          .shape = {rows, columns}};
+    struct param param = {
+        .module = b->open, .n_dim = n_dim, .storage = DTYPE_FP32, .trainable = true, .numel = 1};
     const char *path = model->modules[b->open].path;
     param.name = arena_printf(b->arena, "%s%s%s", path, *path ? "." : "", name);
-    if (__builtin_mul_overflow(rows, columns ? columns : 1, &param.numel) ||
-        param.numel > MAX_ELEMENTS)
-        return err_set(err, STATUS_INPUT,
-                       "'%s' of %" PRIu64 " x %" PRIu64 " has more than 2^62 elements", param.name,
-                       rows, columns);
+    assert(n_dim <= PARAM_MAX_DIMS);
+    if (n_dim > 0)
+        memcpy(param.shape, shape, n_dim * sizeof(*shape));
+    for (unsigned i = 0; i < n_dim; i++)
+        if (__builtin_mul_overflow(param.numel, shape[i], &param.numel) ||
+            param.numel > MAX_ELEMENTS)
+            return fail_size(&param, err);
     if (param.numel > MAX_ELEMENTS - model->n_element)
         return err_set(err, STATUS_INPUT, "the model passes 2^62 elements at '%s'", param.name);
     if (id)
@@ -99,14 +110,21 @@ enum status model_builder_param(struct model_builder *b, const char *name, uint6
     return STATUS_OK;
 }
 
+enum status model_builder_param(struct model_builder *b, const char *name, uint64_t rows,
+                                uint64_t columns, uint32_t *id, struct err *err)
+{
+    const uint64_t shape[] = {rows, columns};
+    return model_builder_tensor(b, name, columns ? 2 : 1, shape, id, err);
+}
+
 void model_builder_piece(struct model_builder *b, enum body_kind kind, uint32_t layer)
 {
     struct model *model = b->model;
     assert(kind != BODY_BLOCK && kind != BODY_LOSS && layer <= UINT16_MAX);
     model->pieces = arena_grow(b->arena, model->pieces, &b->cap_piece, model->n_piece + 1,
                                sizeof(*model->pieces));
-    model->pieces[model->n_piece++] =
-        (struct piece){.kind = (uint8_t)kind, .layer = (uint16_t)layer, .param = b->n_piece_param};
+    model->pieces[model->n_piece++] = (struct piece){
+        .kind = (uint8_t)kind, .layer = (uint16_t)layer, .param = model->n_piece_param};
 }
 
 void model_builder_piece_param(struct model_builder *b, uint32_t param)
@@ -114,7 +132,7 @@ void model_builder_piece_param(struct model_builder *b, uint32_t param)
     struct model *model = b->model;
     assert(model->n_piece > 0 && param < model->n_param);
     model->piece_params = arena_grow(b->arena, model->piece_params, &b->cap_piece_param,
-                                     b->n_piece_param + 1, sizeof(*model->piece_params));
-    model->piece_params[b->n_piece_param++] = param;
+                                     model->n_piece_param + 1, sizeof(*model->piece_params));
+    model->piece_params[model->n_piece_param++] = param;
     model->pieces[model->n_piece - 1].n_param++;
 }

@@ -14,7 +14,6 @@ struct model_builder {
     struct arena *arena;
     uint32_t open; /* the innermost module that was entered and not left */
     uint32_t cap_module, cap_param, cap_piece, cap_piece_param;
-    uint32_t n_piece_param;
 };
 
 /* Starts an empty model whose module 0 is open; name, arch and dims of *model are left alone. */
@@ -30,6 +29,10 @@ void model_builder_leave(struct model_builder *builder);
  */
 enum status model_builder_param(struct model_builder *builder, const char *name, uint64_t rows,
                                 uint64_t columns, uint32_t *id, struct err *err);
+
+/* The same for any shape; n_dim is at most PARAM_MAX_DIMS, 0 for a single element. */
+enum status model_builder_tensor(struct model_builder *builder, const char *name, uint8_t n_dim,
+                                 const uint64_t *shape, uint32_t *id, struct err *err);
 
 /* The next piece of the forward pass; its parameters follow in the order of its grad slots. */
 void model_builder_piece(struct model_builder *builder, enum body_kind kind, uint32_t layer);

@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <inttypes.h>
 
+#include "src/arch/arch.h"
 #include "src/plan_cut.h"
 #include "src/plan_units.h"
 
@@ -79,6 +80,8 @@ enum status plan_resolve(const struct model *model, const struct plan_options *o
     struct plan plan = {
         .model = model, .options = *options, .param_dtype = DTYPE_BF16, .reduce_dtype = DTYPE_FP32};
     assert(options->reshard < RESHARD_N && options->ac < AC_N);
+    if (model->n_piece == 0)
+        return arch_fail_step(model, err);
     fill_defaults(&plan.options, model, arena);
     enum status status = check_counts(&plan.options, err);
     if (!status)

@@ -110,6 +110,7 @@ static void claim_owners(struct scheme_run *run, uint32_t draft, uint32_t piece)
         run->drafts->of_module[run->model->params[run->model->piece_params[i]].module] = draft;
 }
 
+/* Embedding alone, norm and head as one; all of them as one where embedding and head are tied. */
 static void draft_torchtitan(struct scheme_run *run)
 {
     const struct model *model = run->model;
@@ -117,14 +118,16 @@ static void draft_torchtitan(struct scheme_run *run)
     uint32_t tail = NO_DRAFT;
     for (uint32_t piece = 0; piece < model->n_piece; piece++) {
         uint8_t kind = model->pieces[piece].kind;
-        if (kind == BODY_EMBEDDING)
+        if (kind == BODY_EMBEDDING && model->tied_head == 0)
             claim_owners(run, draft_new(run), piece);
-        if (kind != BODY_NORM && kind != BODY_HEAD)
-            continue;
-        if (tail == NO_DRAFT)
-            tail = draft_new(run);
-        claim_owners(run, tail, piece);
+        else if (kind == BODY_EMBEDDING || kind == BODY_NORM || kind == BODY_HEAD) {
+            if (tail == NO_DRAFT)
+                tail = draft_new(run);
+            claim_owners(run, tail, piece);
+        }
     }
+    if (model->tied_head != 0)
+        run->drafts->of_module[model->tied_head] = tail;
 }
 
 /* Nothing is claimed: all of it is the root's. */

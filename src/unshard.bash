@@ -13,8 +13,15 @@ _unshard_values() {
 _unshard_operands() {
     case $2 in
     help) "$1" help | sed -n '/^commands:/,/^$/s/^  \([a-z]\{1,\}\) .*/\1/p' ;;
-    sim | explain) "$1" model list | sed 's/ .*//' ;;
+    sim | plan | explain) "$1" model list | sed 's/ .*//' ;;
     bench) echo sim ;;
+    history) echo list ;;
+    trace)
+        case $3 in
+        export) echo last ;;
+        trace) echo export check ;;
+        esac
+        ;;
     model | cluster)
         if test "$3" = show; then
             "$1" "$2" list | sed -n 's/^\([^ ]\{1,\}\) .*/\1/p'

@@ -49,7 +49,7 @@ awk -v dir="$tmp" '
     inside { print > file }
     /^\$ build\/unshard/ {
         inside = 1
-        file = dir "/block" ++n
+        file = dir sprintf("/block%03d", ++n) # so that they run in this order
         print substr($0, 17) > (file ".args")
         printf "" > file
     }
@@ -96,5 +96,7 @@ if command -v bash >/dev/null; then
     ok "completes models" complete "llama3-405b" unshard sim llama3-4
     ok "completes clusters" complete "h100-sxm h200-sxm" unshard sim llama3-8b --cluster h
     ok "completes after show" complete "toy" unshard cluster show t
+    ok "completes what trace can do" complete "export" unshard trace e
+    ok "completes the newest run" complete "last" unshard trace export l
 fi
 done_testing

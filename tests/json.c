@@ -382,6 +382,11 @@ static void test_writing(void)
     json_add_number(root, "many", 1e21, 6);
     json_add_number(root, "zero", 0, 6);
     json_add_number(root, "inf", INFINITY, 6);
+    json_add_real(root, "third", 1.0 / 3);
+    json_add_real(root, "sum", 0.1 + 0.2);
+    json_add_real(root, "small", -2.5e-7);
+    json_add_real(root, "whole", 123456789012345);
+    json_add_real(root, "none", -INFINITY);
     json_add_bool(root, "fits", true);
     json_add_string(root, "text", "a\"\n\xc3\xa9\xff\xc3");
     json_add_string(root, "empty", "");
@@ -405,6 +410,11 @@ static void test_writing(void)
            "\t\"many\":\t1000000000000000000000,\n"
            "\t\"zero\":\t0.00000,\n"
            "\t\"inf\":\tnull,\n"
+           "\t\"third\":\t0.333333333333333,\n"
+           "\t\"sum\":\t0.3,\n"
+           "\t\"small\":\t-0.00000025,\n"
+           "\t\"whole\":\t123456789012345,\n"
+           "\t\"none\":\tnull,\n"
            "\t\"fits\":\ttrue,\n"
            "\t\"text\":\t\"a\\\"\\n\xc3\xa9\xef\xbf\xbd\xef\xbf\xbd\",\n"
            "\t\"empty\":\t\"\",\n"
@@ -416,6 +426,9 @@ static void test_writing(void)
     struct json_doc doc;
     ok(!json_parse(text.at + 2, "f", &doc, NULL), "what is written can be read");
     json_release(&doc);
+    text_release(&text);
+    json_print_line(list, &text);
+    is_str(text.at, "[-1,{\"k\":\"v\"}]", "a part of it can stand on one line");
     text_release(&text);
     json_free(root);
 }

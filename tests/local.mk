@@ -28,14 +28,20 @@ tests_libtest_a_SOURCES = \
 	tests/plan_rig.h \
 	tests/quoted.c \
 	tests/quoted.h \
+	tests/run_make.c \
+	tests/run_make.h \
 	tests/slow_alloc.c \
 	tests/slow_alloc.h \
 	tests/slow_memory.c \
+	tests/store_rig.c \
+	tests/store_rig.h \
 	tests/tap.c \
 	tests/tap.h \
 	tests/tiny.c \
-	tests/tiny.h
-LDADD = tests/libtest.a $(unshard_libs)
+	tests/tiny.h \
+	tests/trace_run.c \
+	tests/trace_run.h
+LDADD = tests/libtest.a src/libcli.a $(unshard_libs)
 
 c_tests = \
 	tests/alloc_fuzz.t \
@@ -43,7 +49,10 @@ c_tests = \
 	tests/alloc_vectors.t \
 	tests/arena.t \
 	tests/bodies.t \
+	tests/body_gpt.t \
 	tests/body_ops.t \
+	tests/chrome.t \
+	tests/chrome_random.t \
 	tests/cluster.t \
 	tests/cost.t \
 	tests/cost_data.t \
@@ -55,16 +64,30 @@ c_tests = \
 	tests/memory_curve.t \
 	tests/model.t \
 	tests/model_config.t \
+	tests/model_families.t \
+	tests/model_json.t \
 	tests/place.t \
 	tests/place_random.t \
 	tests/plan.t \
 	tests/plan_errors.t \
+	tests/plan_picture.t \
 	tests/plan_random.t \
+	tests/plan_rank.t \
 	tests/program.t \
+	tests/query.t \
+	tests/query_views.t \
+	tests/safetensors.t \
 	tests/simulate.t \
+	tests/store.t \
+	tests/store_crowd.t \
+	tests/store_faults.t \
 	tests/summary.t \
 	tests/text.t \
 	tests/toy.t \
+	tests/trace_check.t \
+	tests/trace_files.t \
+	tests/trace_fuzz.t \
+	tests/trace_json.t \
 	tests/verify.t \
 	tests/verify_waits.t
 check_PROGRAMS += $(c_tests)
@@ -73,7 +96,10 @@ tests_alloc_repeat_t_SOURCES = tests/alloc_repeat.c
 tests_alloc_vectors_t_SOURCES = tests/alloc_vectors.c
 tests_arena_t_SOURCES = tests/arena.c
 tests_bodies_t_SOURCES = tests/bodies.c
+tests_body_gpt_t_SOURCES = tests/body_gpt.c
 tests_body_ops_t_SOURCES = tests/body_ops.c
+tests_chrome_t_SOURCES = tests/chrome.c
+tests_chrome_random_t_SOURCES = tests/chrome_random.c
 tests_cluster_t_SOURCES = tests/cluster.c
 tests_cost_t_SOURCES = tests/cost.c
 tests_cost_data_t_SOURCES = tests/cost_data.c
@@ -85,30 +111,64 @@ tests_json_t_SOURCES = tests/json.c
 tests_memory_curve_t_SOURCES = tests/memory_curve.c
 tests_model_t_SOURCES = tests/model.c
 tests_model_config_t_SOURCES = tests/model_config.c
+tests_model_families_t_SOURCES = tests/model_families.c
+tests_model_json_t_SOURCES = tests/model_json.c
 tests_place_t_SOURCES = tests/place.c
 tests_place_random_t_SOURCES = tests/place_random.c
 tests_plan_t_SOURCES = tests/plan.c
 tests_plan_errors_t_SOURCES = tests/plan_errors.c
+tests_plan_picture_t_SOURCES = tests/plan_picture.c
 tests_plan_random_t_SOURCES = tests/plan_random.c
+tests_plan_rank_t_SOURCES = tests/plan_rank.c
 tests_program_t_SOURCES = tests/program.c
+tests_query_t_SOURCES = tests/query.c
+tests_query_views_t_SOURCES = tests/query_views.c
+tests_safetensors_t_SOURCES = tests/safetensors.c
 tests_simulate_t_SOURCES = tests/simulate.c
+tests_store_t_SOURCES = tests/store.c
+tests_store_crowd_t_SOURCES = tests/store_crowd.c
+tests_store_faults_t_SOURCES = tests/store_faults.c
 tests_summary_t_SOURCES = tests/summary.c
 tests_text_t_SOURCES = tests/text.c
 tests_toy_t_SOURCES = tests/toy.c
+tests_trace_check_t_SOURCES = tests/trace_check.c
+tests_trace_files_t_SOURCES = tests/trace_files.c
+tests_trace_fuzz_t_SOURCES = tests/trace_fuzz.c
+tests_trace_json_t_SOURCES = tests/trace_json.c
 tests_verify_t_SOURCES = tests/verify.c
 tests_verify_waits_t_SOURCES = tests/verify_waits.c
+# Not a test: writes traces for tests/trace_python.sh.
+check_PROGRAMS += tests/trace_make
+tests_trace_make_SOURCES = tests/trace_make.c
 
 sh_tests = \
 	tests/cli.sh \
 	tests/docs.sh \
-	tests/includes.sh
+	tests/history.sh \
+	tests/includes.sh \
+	tests/plan_command.sh \
+	tests/query_command.sh \
+	tests/trace_command.sh \
+	tests/trace_python.sh
 dist_check_SCRIPTS += $(sh_tests)
 TESTS += $(c_tests) $(sh_tests)
-EXTRA_DIST += tests/tap.sh
+EXTRA_DIST += tests/tap.sh tests/command_rig.sh
 EXTRA_DIST += \
+	tests/trace_recount.py \
 	tests/golden/first-step-only.txt \
 	tests/golden/llama-2-layers-block-accum2.txt \
-	tests/golden/llama-3-layers-torchtitan.txt
+	tests/golden/llama-3-layers-torchtitan.txt \
+	tests/golden/plan-picture-none.txt \
+	tests/golden/plan-picture.txt \
+	tests/golden/plan-toy.txt \
+	tests/golden/toy-views.txt \
+	tests/golden/view-collective.txt \
+	tests/golden/view-exposed.txt \
+	tests/golden/view-memory.txt \
+	tests/golden/view-memory_peak.txt \
+	tests/golden/view-run.txt \
+	tests/golden/view-task.txt \
+	tests/golden/view-unit.txt
 
 .PHONY: check-valgrind prove check-summary check-headers
 check-valgrind: all $(check_PROGRAMS)
@@ -121,5 +181,5 @@ check-summary:
 	  n["PASS"]+n["XFAIL"], n["FAIL"]+n["ERROR"]+n["XPASS"], n["SKIP"]}' $(TEST_LOGS:.log=.trs)
 # Each header compiles alone.
 check-headers:
-	@for h in $(srcdir)/src/*.h $(srcdir)/src/*/*.h $(srcdir)/sim/*.h $(srcdir)/tests/*.h; do \
+	@for h in $(srcdir)/src/*.h $(srcdir)/src/*/*.h $(srcdir)/sim/*.h $(srcdir)/traces/*.h $(srcdir)/db/*.h $(srcdir)/tests/*.h; do \
 	  $(CC) $(DEFS) $(DEFAULT_INCLUDES) $(AM_CPPFLAGS) $(CPPFLAGS) -std=c11 -Wall -Wno-unused-function -Werror -fsyntax-only -x c $$h || exit 1; done

@@ -35,9 +35,10 @@ void make_init(struct made *made, const char *model, uint64_t layers,
     make_rest(made, options);
 }
 
-void make_init_dims(struct made *made, const struct dims *dims, const struct plan_options *options)
+void make_init_family(struct made *made, const char *family, const struct dims *dims,
+                      const struct plan_options *options)
 {
-    const struct arch *arch = arch_by_name("llama");
+    const struct arch *arch = arch_by_name(family);
     struct err err = {0};
 
     *made = (struct made){0};
@@ -47,6 +48,11 @@ void make_init_dims(struct made *made, const struct dims *dims, const struct pla
     made->model.arch = arch;
     made->model.dims = *dims;
     make_rest(made, options);
+}
+
+void make_init_dims(struct made *made, const struct dims *dims, const struct plan_options *options)
+{
+    make_init_family(made, "llama", dims, options);
 }
 
 void make_release(struct made *made)
@@ -93,4 +99,18 @@ struct plan_options make_random_options(uint64_t *state, const struct dims *dims
         options.ops == OPS_TORCH_EAGER ? (enum norm_kind)tap_below(state, NORM_KIND_N) : NORM_FUSED;
     options.workspace_bytes = 1 << 20;
     return options;
+}
+
+const char *make_random_tied(uint64_t *state, struct dims *dims, struct plan_options *options)
+{
+    *dims = make_random_dims(state);
+    *options = make_random_options(state, dims);
+    dims->tied = true;
+    if (tap_below(state, 3) == 0)
+        return "llama";
+    dims->bias = tap_below(state, 2);
+    dims->tied = tap_below(state, 4) > 0;
+    dims->positions = tap_below(state, 2) * (options->seq + tap_below(state, 50));
+    options->norm = NORM_FUSED;
+    return "mpt";
 }

@@ -19,10 +19,15 @@ void make_init(struct made *made, const char *model, uint64_t layers,
                const struct plan_options *options);
 /* The same for a llama of these sizes. */
 void make_init_dims(struct made *made, const struct dims *dims, const struct plan_options *options);
+/* The same for any family. */
+void make_init_family(struct made *made, const char *family, const struct dims *dims,
+                      const struct plan_options *options);
 void make_release(struct made *made);
 
 /* A small llama and options that fit it, drawn from the state. */
 struct dims make_random_dims(uint64_t *state);
 struct plan_options make_random_options(uint64_t *state, const struct dims *dims);
+/* The same for a small mpt, or a llama whose embedding and head are tied; returns the family. */
+const char *make_random_tied(uint64_t *state, struct dims *dims, struct plan_options *options);
 
 #endif

@@ -75,6 +75,7 @@ static void test_good_configs(void)
         {{{"num_hidden_layers", "1"}}, 1, 2, 16, 2048, 75968},
         {{{"tie_word_embeddings", "false"}, {"attention_bias", "false"}, {"mlp_bias", "false"}},
          2, 2, 16, 2048, 119104},
+        {{{"tie_word_embeddings", "true"}}, 2, 2, 16, 2048, 102720},
         {{{"dtype", "'bfloat16'"}, {"torch_dtype", "'bfloat16'"}}, 2, 2, 16, 2048, 119104},
         {{{"architectures", "['LlamaForCausalLM']"}, {"hidden_act", "'silu'"}},
          2, 2, 16, 2048, 119104},
@@ -130,8 +131,8 @@ static void test_bad_values(void)
         const char *says;
     } cases[] = {
         {{{"model_type", "'mamba'"}},
-         "model_type: unknown model type 'mamba'; known ones are 'llama'"},
-        {{{"model_type", NULL}}, "no model_type; known ones are 'llama'"},
+         "model_type: unknown model type 'mamba'; known ones are 'llama', 'gpt2', 'mpt'"},
+        {{{"model_type", NULL}}, "no model_type; known ones are 'llama', 'gpt2', 'mpt'"},
         {{{"model_type", "7"}}, "model_type: "},
         {{{"hidden_size", NULL}}, "missing key 'hidden_size'"},
         {{{"vocab_size", "null"}}, "missing key 'vocab_size'"},
@@ -159,7 +160,7 @@ static void test_bad_values(void)
          "'model.embed_tokens.weight' of 4503599627370496 x 4503599627370496 has more than 2^62"},
         {{{"vocab_size", "1125899906842624"}, {"hidden_size", "4096"}}, /* two of 2^62 */
          "passes 2^62 elements at 'model.layers.0.self_attn.q_proj.weight'"},
-        {{{"tie_word_embeddings", "true"}}, "tie_word_embeddings: true is not supported"},
+        {{{"tie_word_embeddings", "1"}}, "tie_word_embeddings: a boolean is needed"},
         {{{"attention_bias", "true"}}, "attention_bias: true is not supported"},
         {{{"mlp_bias", "true"}}, "mlp_bias: true is not supported"},
         {{{"mlp_bias", "1"}}, "mlp_bias: a boolean is needed, not a number"},

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "src/arch/arch.h"
 #include "src/model_builder.h"
 #include "tests/plan_rig.h"
 #include "tests/tap.h"
@@ -282,7 +283,7 @@ static void test_defaults(void)
 static void test_embedding_of_two(void)
 {
     static const char *const names[] = {"wte", "wpe", "head"};
-    struct model model = {.name = "two"};
+    struct model model = {.name = "two", .arch = arch_by_name("gpt2")};
     struct model_builder builder;
     model_builder_init(&builder, &rig.arena, &model);
     for (size_t i = 0; i < LENGTH(names); i++) {

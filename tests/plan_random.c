@@ -98,22 +98,37 @@ static bool keeps_invariants(const struct plan *plan)
            spans_nest(plan);
 }
 
+static void test_invariants_of(const struct model *model, const char *const *units, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct plan_options options = plan_rig_options(units[i]);
+        struct plan plan = plan_rig_resolve(&rig, model, &options);
+        ok(keeps_invariants(&plan), "%s in units of '%s' keeps all invariants", model->name,
+           units[i]);
+    }
+}
+
 static void test_invariants(void)
 {
-    static const char *const units[] = {
-        "block", "block*3", "attn+mlp", "whole", "torchtitan",
-        "model.layers,model.layers.1?", /* nested: ten blocks of their own, the others together */
-        "model,model.norm,lm_head"};
+    static const char *const schemes[] = {"block", "block*3", "attn+mlp", "whole", "torchtitan"};
+    static const struct {
+        const char *arch;
+        const char *units[2]; /* nested: ten blocks of their own, the others together; a chain */
+    } patterns[] = {
+        {"llama", {"model.layers,model.layers.1?", "model,model.norm,lm_head"}},
+        {"gpt2", {"transformer.h,transformer.h.1?", "transformer.h,transformer.ln_f"}},
+        {"mpt", {"transformer.blocks,transformer.blocks.1?", "*.blocks,transformer.norm_f"}},
+    };
     for (uint32_t m = 0; m < n_builtin_models; m++) {
         struct model model;
         if (model_open(builtin_models[m].name, 0, &rig.arena, &model, NULL))
             tap_bail("a built-in model is not there");
-        for (size_t i = 0; i < LENGTH(units); i++) {
-            struct plan_options options = plan_rig_options(units[i]);
-            struct plan plan = plan_rig_resolve(&rig, &model, &options);
-            ok(keeps_invariants(&plan), "%s in units of '%s' keeps all invariants", model.name,
-               units[i]);
-        }
+        if (model.arch->no_step)
+            continue;
+        test_invariants_of(&model, schemes, LENGTH(schemes));
+        for (size_t i = 0; i < LENGTH(patterns); i++)
+            if (strcmp(patterns[i].arch, builtin_models[m].arch) == 0)
+                test_invariants_of(&model, patterns[i].units, 2);
     }
 }
 

@@ -116,6 +116,23 @@ static void random_plans_agree(uint64_t *state)
     is_int(failed, 0, "summaries equal expansions and recounts on %d random plans", RANDOM_PLANS);
 }
 
+/* Gradients that are born in one body and added to in another. */
+static void tied_plans_agree(uint64_t *state)
+{
+    int failed = 0;
+
+    for (int i = 0; i < RANDOM_PLANS; i++) {
+        struct made made;
+        struct dims dims;
+        struct plan_options options;
+        const char *family = make_random_tied(state, &dims, &options);
+        make_init_family(&made, family, &dims, &options);
+        failed += !levels_agree(&made);
+        make_release(&made);
+    }
+    is_int(failed, 0, "and on %d plans of tied models and other families", RANDOM_PLANS);
+}
+
 static void real_model_agrees(void)
 {
     struct plan_options options = plan_options_default();
@@ -132,5 +149,6 @@ int main(void)
 
     real_model_agrees();
     random_plans_agree(&state);
+    tied_plans_agree(&state);
     return tap_done();
 }

@@ -21,3 +21,4 @@ done_testing() {
     exit $bad
 }
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
+UNSHARD_DB=$tmp/runs.db && export UNSHARD_DB # never the history of whoever runs the tests

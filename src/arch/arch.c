@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-const struct arch *const arch_families[] = {&arch_llama, NULL};
+const struct arch *const arch_families[] = {&arch_llama, &arch_gpt2,       &arch_mpt,
+                                            &arch_kda,   &arch_simple_llm, NULL};
 
 const struct arch *arch_find(const char *model_type)
 {
@@ -22,4 +23,10 @@ const struct arch *arch_by_name(const char *name)
         if (strcmp((*family)->name, name) == 0)
             return *family;
     return NULL;
+}
+
+enum status arch_fail_step(const struct model *model, struct err *err)
+{
+    return err_set(err, model->arch->no_step_status, "no step of '%s' can be built: %s",
+                   model->name, model->arch->no_step);
 }

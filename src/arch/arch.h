@@ -21,21 +21,44 @@ struct arch {
     /* Sizes from a whole config.json. STATUS_INPUT where they are missing or contradict. */
     enum status (*read_config)(const struct json_at *config, struct dims *out, struct err *err);
 
+    /* Sizes from elsewhere: STATUS_INPUT with the name of one that contradicts, or is not known. */
+    enum status (*check)(const struct dims *dims, struct err *err);
+
     /* Modules, parameters and pieces of a model; the caller has set out's name. */
     enum status (*build)(const struct dims *dims, struct arena *arena, struct model *out,
                          struct err *err);
 
     /* One pair for each kind that exists under the builder's options (src/body_builder.h). */
     enum status (*bodies)(const struct model *model, struct body_builder *builder, struct err *err);
+
+    /* Why a step cannot be built, and how that is to be answered; NULL where it can. */
+    const char *no_step;
+    enum status no_step_status;
+
+    bool norm_is_fused;       /* in eager PyTorch too: there is no composite form to choose */
+    const char *prefix;       /* that checkpoints of the bare model leave out, with its dot */
+    const char *const *extra; /* patterns of names in checkpoints that are no parameters, to NULL */
 };
 
-/* All families, in the order in which messages list them; ends with NULL. */
+/* All families that a file can name, in the order in which messages list them; ends with NULL. */
 extern const struct arch *const arch_families[];
+extern const struct arch arch_gpt2;
+extern const struct arch arch_kda;
 extern const struct arch arch_llama;
+extern const struct arch arch_mpt;
+extern const struct arch arch_simple_llm;
+
+/* Of tensors whose computation nobody described (src/model_tensors.h); in no list. */
+extern const struct arch arch_tensors;
 
 const struct arch *arch_find(const char *model_type); /* by a config's model_type, or NULL */
 const struct arch *arch_by_name(const char *name);    /* by the family's own name, or NULL */
 
+/* Says why no step of the model can be built. */
+enum status arch_fail_step(const struct model *model, struct err *err);
+
+/* src/arch/gpt_bodies.c: of gpt2 and mpt */
+enum status gpt_bodies(const struct model *model, struct body_builder *builder, struct err *err);
 /* src/arch/llama_bodies.c */
 enum status llama_bodies(const struct model *model, struct body_builder *builder, struct err *err);
 

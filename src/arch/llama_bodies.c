@@ -6,14 +6,9 @@
  * torch-compile and (c) for torch-eager. Weights cost a body nothing, they are the unit's.
  */
 #include "src/arch/arch.h"
-#include "src/arch/llama_tensors.h"
+#include "src/arch/body_tensors.h"
+#include "src/arch/outer_bodies.h"
 #include "src/body_builder.h"
-
-static const struct body_tensor tensors[TENSOR_N] = {
-#define X(id, each, a, b) [id] = {{(each), DIM_##a, DIM_##b}, id >= LOGITS && id <= D_LOGITS32},
-    TENSORS(X)
-#undef X
-};
 
 /* ---- torch-eager: norm -------------------------------------------------------------------- */
 
@@ -227,38 +222,10 @@ static const struct body_row compiled_mlp_late_full[] = {
     ENDS(D_OUT),
 };
 
-/* ---- outside the blocks ------------------------------------------------------------------- */
-
-static const struct body_row embedding[] = {
-    {RUN(EMBEDDING), MOVES(PER_TOKEN(12, H)), BORN(OUT)},
-};
-static const struct body_row embedding_backward[] = {
-    {RUN(EMBEDDING), MOVES(PER_TOKEN(8, H), {6, DIM_V, DIM_H}),
-     BORN(SORTED_IDS, SORTED_FROM, G_VOCAB), DIES(SORTED_IDS, SORTED_FROM, D_OUT)},
-};
+/* ---- final norm --------------------------------------------------------------------------- */
 
 /* The caller's variable holds the input until the final norm returns. */
 static const struct body_row final_norm_end[] = {ENDS(IN)};
-
-static const struct body_row head[] = {
-    {LINEAR(V, H), BORN(LOGITS), DIES(IN)},
-};
-static const struct body_row head_backward[] = {
-    {LINEAR_DGRAD(V, H), BORN(D_IN)},
-    {LINEAR_WGRAD(V, H), BORN(G_VOCAB), DIES(IN, D_LOGITS)},
-};
-
-/* Variant A of MEMORY 4: the logits are cast inside the loss and gone before backward. */
-static const struct body_row loss[] = {
-    {RUN(TO), MOVES(PER_TOKEN(6, V)), BORN(LOGITS32)},
-    {RUN(LOG_SOFTMAX), MOVES(PER_TOKEN(8, V)), BORN(LOG_PROBS)},
-    {RUN(NLL), DIES(LOGITS32, LOGITS)},
-};
-static const struct body_row loss_backward[] = {
-    {RUN(NLL), MOVES(PER_TOKEN(4, V)), BORN(D_LOG_PROBS)},
-    {RUN(LOG_SOFTMAX), MOVES(PER_TOKEN(12, V)), BORN(D_LOGITS32), DIES(LOG_PROBS, D_LOG_PROBS)},
-    {RUN(TO), MOVES(PER_TOKEN(6, V)), BORN(D_LOGITS), DIES(D_LOGITS32)},
-};
 
 /* ---- parts -------------------------------------------------------------------------------- */
 
@@ -326,26 +293,6 @@ static const struct body_part compiled_mlp_part = {
     .grads = MLP_GRADS,
 };
 
-static const struct body_part embedding_part = {
-    .forward = {BODY_ROWS(embedding)},
-    .backward = {BODY_ROWS(embedding_backward)},
-    .boundary = {IDS, OUT, D_OUT, NO_TENSOR},
-    .grads = {G_VOCAB},
-};
-
-static const struct body_part head_part = {
-    .forward = {BODY_ROWS(head)},
-    .backward = {BODY_ROWS(head_backward)},
-    .boundary = {IN, LOGITS, D_LOGITS, D_IN},
-    .grads = {G_VOCAB},
-};
-
-static const struct body_part loss_part = {
-    .forward = {BODY_ROWS(loss)},
-    .backward = {BODY_ROWS(loss_backward)},
-    .boundary = {LOGITS, NO_TENSOR, NO_TENSOR, D_LOGITS},
-};
-
 static enum status add_block(struct body_builder *builder, struct err *err)
 {
     const struct body_options *options = &builder->table->options;
@@ -374,17 +321,9 @@ static enum status add_block(struct body_builder *builder, struct err *err)
 /* Compilation and checkpointing go block by block: the rest is the same in all profiles. */
 enum status llama_bodies(const struct model *model, struct body_builder *builder, struct err *err)
 {
-    (void)model; /* the builder has its sizes, and no block differs from another */
-    builder->tensors = tensors;
-    const struct body_part *norm = &final_norm_parts[builder->table->options.norm];
-    const struct body_recipe rest[] = {
-        {.kind = BODY_EMBEDDING, .parts = {&embedding_part}, .n_part = 1},
-        {.kind = BODY_NORM, .parts = {norm}, .n_part = 1},
-        {.kind = BODY_HEAD, .parts = {&head_part}, .n_part = 1},
-        {.kind = BODY_LOSS, .parts = {&loss_part}, .n_part = 1},
-    };
+    builder->tensors = body_tensors; /* the builder has the sizes, and no block differs */
     enum status status = add_block(builder, err);
-    for (size_t i = 0; i < sizeof rest / sizeof *rest && !status; i++)
-        status = body_builder_add(builder, &rest[i], err);
+    if (!status)
+        status = outer_bodies(model, &final_norm_parts[builder->table->options.norm], builder, err);
     return status;
 }

@@ -3,12 +3,10 @@
  *
  * Numbers are shown in the unit of the file, which each key names.
  */
-#include <math.h>
 #include <string.h>
 
 #include "src/cli/command.h"
-#include "src/cluster.h"
-#include "src/json.h"
+#include "src/cluster_json.h"
 
 enum { KEY_COLUMNS = 40 };
 
@@ -138,89 +136,9 @@ static void show_text(const struct cluster *cluster, const struct term *term, st
     }
 }
 
-/* Whole numbers without decimals, so that bytes stay bytes. */
-static void add_number(struct cJSON *parent, const char *key, double value)
-{
-    bool whole = value >= 0 && value < 0x1p53 && value == floor(value);
-    if (whole)
-        json_add_u64(parent, key, (uint64_t)value);
-    else
-        json_add_number(parent, key, value, 6);
-}
-
-static void add_rate_json(const struct cluster *cluster, const struct rate_field *field,
-                          struct cJSON *array)
-{
-    const struct rate *rate = cluster_rate(cluster, field);
-    static const char *const spreads[SPREAD_N] = {"low", "mid", "high"};
-    struct cJSON *object = json_add_object(array, NULL);
-    json_add_string(object, "section", field->section);
-    json_add_string(object, "key", field->key);
-    for (unsigned spread = 0; spread < SPREAD_N; spread++)
-        add_number(object, spreads[spread], rate->at[spread] / field->unit);
-    json_add_string(object, "source", rate->source);
-    if (rate->n_valid == 0)
-        return;
-    struct cJSON *valid = json_add_object(object, "valid");
-    for (uint32_t i = 0; i < rate->n_valid; i++) {
-        struct cJSON *range =
-            json_add_object(valid, quantity_name((enum quantity)rate->valid[i].quantity));
-        json_add_u64(range, "min", rate->valid[i].min);
-        if (rate->valid[i].max != UINT64_MAX)
-            json_add_u64(range, "max", rate->valid[i].max);
-    }
-}
-
-static void add_rates_json(const struct cluster *cluster, struct cJSON *root)
-{
-    struct cJSON *rates = json_add_array(root, "rates");
-    for (uint32_t i = 0; i < n_cluster_rate_fields; i++)
-        add_rate_json(cluster, &cluster_rate_fields[i], rates);
-    struct cJSON *collectives = json_add_array(root, "collectives");
-    for (uint32_t i = 0; i < cluster->n_collective; i++) {
-        const struct collective_row *row = &cluster->collectives[i];
-        struct cJSON *object = json_add_object(collectives, NULL);
-        json_add_string(object, "kind", task_kind_name((enum task_kind)row->kind));
-        json_add_u64(object, "ranks", row->ranks);
-        add_number(object, "start_us", row->a_s * 1e6);
-        add_number(object, "root_us_per_sqrt_mb", row->b_s_per_sqrt_mb * 1e6);
-        add_number(object, "gb_per_s", row->bytes_per_s * 1e-9);
-        json_add_string(object, "source", row->source);
-    }
-}
-
-static void add_prices_json(const struct cluster *cluster, struct cJSON *root)
-{
-    struct cJSON *prices = json_add_object(root, "prices");
-    struct cJSON *tasks = json_add_object(prices, "task_ns");
-    for (unsigned kind = 0; kind < TASK_KIND_N; kind++) {
-        if (kind != TASK_FORWARD && kind != TASK_BACKWARD)
-            json_add_int(tasks, task_kind_name((enum task_kind)kind), cluster->task_price_ns[kind]);
-    }
-    struct cJSON *ops = json_add_object(prices, "op_ns");
-    for (unsigned kind = 0; kind < OP_KIND_N; kind++)
-        json_add_int(ops, op_kind_name((enum op_kind)kind), cluster->op_price_ns[kind]);
-#define X(member, key, most) json_add_int(prices, key, (int64_t)cluster->member);
-    CLUSTER_PRICES(X)
-#undef X
-}
-
 static void show_json(const struct cluster *cluster, struct text *out)
 {
-    struct cJSON *root = json_new_object();
-    json_add_string(root, "schema", "unshard.cluster_show/1");
-    json_add_string(root, "cluster", cluster->name);
-    json_add_string(root, "description", cluster->description);
-    struct cJSON *gpu = json_add_object(root, "gpu");
-    for (unsigned i = 0; i < SIZE_N; i++) {
-        struct cJSON *object = json_add_object(gpu, size_fields[i].key);
-        add_number(object, "value", size_value(cluster, &size_fields[i]));
-        json_add_string(object, "source", size_source(cluster, &size_fields[i]));
-    }
-    if (cluster->has_prices)
-        add_prices_json(cluster, root);
-    else
-        add_rates_json(cluster, root);
+    struct cJSON *root = cluster_to_json(cluster);
     json_print(root, out);
     json_free(root);
 }

@@ -5,9 +5,11 @@
  */
 #include <string.h>
 
+#include "src/arch/arch.h"
 #include "src/cli/command.h"
 #include "src/json.h"
 #include "src/model.h"
+#include "src/model_json.h"
 
 /* What training holds of every parameter, in its storage dtype: AdamW has two moments. */
 static const struct state_kind {
@@ -44,10 +46,12 @@ static enum status sum_states(const struct model *model, struct states *out, str
     return STATUS_OK;
 }
 
-/* Which parameters to show: those outside blocks, and those of the first block. */
+/* Which parameters to show: those outside blocks, and those of the first; all if none is known. */
 static bool *choose_params(const struct model *model, struct arena *arena)
 {
     bool *shown = arena_array(arena, bool, model->n_param);
+    for (uint32_t i = 0; i < model->n_param && model->n_piece == 0; i++)
+        shown[i] = true;
     for (uint32_t i = 0; i < model->n_piece; i++) {
         const struct piece *piece = &model->pieces[i];
         bool later_block =
@@ -79,8 +83,8 @@ static void add_params(const struct model *model, const struct term *term, struc
         char count[32];
         text_add(out, "  %s", param->name);
         text_pad(out, 54);
-        text_add(out, "%-5s%14s  ", dtype_name((enum dtype)param->storage),
-                 text_count(param->numel, count));
+        const char *dtype = param->stored ? param->stored : dtype_name((enum dtype)param->storage);
+        text_add(out, "%-5s%14s  ", dtype, text_count(param->numel, count));
         add_shape(param, out);
         text_add(out, "\n");
     }
@@ -106,56 +110,66 @@ static void add_states(const struct model *model, const struct states *states,
              (double)states->total / (double)model->n_element);
 }
 
-static void add_sizes_json(const struct model *model, struct cJSON *root)
-{
-    const struct dims *dims = &model->dims;
-    json_add_u64(root, "parameters", model->n_element);
-    json_add_u64(root, "layers", dims->layers);
-    json_add_u64(root, "hidden", dims->hidden);
-    json_add_u64(root, "intermediate", dims->intermediate);
-    json_add_u64(root, "heads", dims->heads);
-    json_add_u64(root, "kv_heads", dims->kv_heads);
-    json_add_u64(root, "head_dim", dims->head_dim);
-    json_add_u64(root, "vocab", dims->vocab);
-    json_add_u64(root, "seq", dims->default_seq);
-}
-
-static void add_params_json(const struct model *model, struct cJSON *root)
-{
-    struct cJSON *array = json_add_array(root, "tensors");
-    for (uint32_t i = 0; i < model->n_param; i++) {
-        const struct param *param = &model->params[i];
-        struct cJSON *object = json_add_object(array, NULL);
-        json_add_string(object, "name", param->name);
-        struct cJSON *shape = json_add_array(object, "shape");
-        for (unsigned d = 0; d < param->n_dim; d++)
-            json_add_u64(shape, NULL, param->shape[d]);
-        json_add_string(object, "dtype", dtype_name((enum dtype)param->storage));
-        json_add_u64(object, "elements", param->numel);
-    }
-}
-
 static void show_json(const struct model *model, const struct states *states, bool with_states,
                       struct text *out)
 {
     struct cJSON *root = json_new_object();
-    json_add_string(root, "schema", "unshard.model/1");
-    json_add_string(root, "model", model->name);
-    add_sizes_json(model, root);
+    json_add_string(root, "schema", MODEL_JSON_SCHEMA);
+    model_json_add(model, root);
     if (with_states) {
         struct cJSON *object = json_add_object(root, "states");
         for (unsigned kind = 0; kind < STATE_N; kind++)
             json_add_u64(object, state_kinds[kind].key, states->bytes[kind]);
         json_add_u64(object, "total_bytes", states->total);
     }
-    add_params_json(model, root);
+    model_json_add_tensors(model, root);
     json_print(root, out);
     json_free(root);
 }
 
+/* A line of its own, wrapped. */
+static void add_line(const char *words, struct text *out)
+{
+    const struct term_margins margins = {.at = 2, .columns = TERM_PAGE_COLUMNS, .hanging = 2};
+    text_add(out, "  ");
+    term_wrap(words, margins, out);
+}
+
+static void add_sizes(const struct dims *dims, struct text *words)
+{
+    text_add(words,
+             "%llu block%s, hidden %llu, intermediate %llu, %llu heads of %llu (%llu for keys and "
+             "values), ",
+             (unsigned long long)dims->layers, dims->layers == 1 ? "" : "s",
+             (unsigned long long)dims->hidden, (unsigned long long)dims->intermediate,
+             (unsigned long long)dims->heads, (unsigned long long)dims->head_dim,
+             (unsigned long long)dims->kv_heads);
+    if (dims->vocab > 0)
+        text_add(words, "vocabulary %llu%s, ", (unsigned long long)dims->vocab,
+                 dims->tied ? " with one matrix for embedding and head" : "");
+    if (dims->positions > 0)
+        text_add(words, "%llu learned positions, ", (unsigned long long)dims->positions);
+    text_add(words, "%ssequence %llu", dims->bias ? "biases, " : "",
+             (unsigned long long)dims->default_seq);
+}
+
+/* What the files store is told apart from what training holds. */
+static void add_stored(const struct model *model, struct text *out)
+{
+    const char *stored = model->params[0].stored;
+    bool same = true;
+    for (uint32_t i = 0; i < model->n_param; i++)
+        same = same && model->params[i].stored && !strcmp(model->params[i].stored, stored);
+    struct text words;
+    text_init(&words);
+    text_add(&words, "stored in %s; in training parameters are held in %s",
+             same ? stored : "several dtypes", dtype_name(DTYPE_FP32));
+    add_line(words.at, out);
+    text_release(&words);
+}
+
 static void add_head(const struct model *model, const struct term *term, struct text *out)
 {
-    const struct dims *dims = &model->dims;
     struct term_margins margins = {.columns = TERM_PAGE_COLUMNS, .hanging = 2};
     char name[TERM_NAME_BYTES], count[32];
     struct text words;
@@ -167,19 +181,18 @@ static void add_head(const struct model *model, const struct term *term, struct 
     margins.at = term_columns(name) + 2;
     term_wrap(words.at, margins, out);
     text_release(&words);
-
-    text_add(&words,
-             "%llu block%s, hidden %llu, intermediate %llu, %llu heads of %llu (%llu for keys and "
-             "values), vocabulary %llu, sequence %llu",
-             (unsigned long long)dims->layers, dims->layers == 1 ? "" : "s",
-             (unsigned long long)dims->hidden, (unsigned long long)dims->intermediate,
-             (unsigned long long)dims->heads, (unsigned long long)dims->head_dim,
-             (unsigned long long)dims->kv_heads, (unsigned long long)dims->vocab,
-             (unsigned long long)dims->default_seq);
-    text_add(out, "  ");
-    margins.at = 2;
-    term_wrap(words.at, margins, out);
-    text_release(&words);
+    if (model->n_piece > 0) {
+        add_sizes(&model->dims, &words);
+        add_line(words.at, out);
+        text_release(&words);
+    }
+    if (model->params[0].stored)
+        add_stored(model, out);
+    if (model->arch->no_step) {
+        text_add(&words, "no step of it can be built: %s", model->arch->no_step);
+        add_line(words.at, out);
+        text_release(&words);
+    }
 }
 
 static void show_text(const struct model *model, const struct states *states, bool with_states,
@@ -235,8 +248,7 @@ static enum status list(const struct options *options, struct output *out, struc
             goto out;
         add_list_row(&model, builtin_models[i].arch, &rows);
         struct cJSON *object = json_add_object(array, NULL);
-        json_add_string(object, "model", model.name);
-        add_sizes_json(&model, object);
+        model_json_add(&model, object);
     }
     if (option_given(options, OPTION_JSON))
         json_print(root, &out->result);

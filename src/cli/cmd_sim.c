@@ -1,212 +1,10 @@
 /*
  * `unshard sim`: one training step in time and memory.
  *
- * Places the verified program, prices it three times (low, mid, high), runs each on the engine and
- * fills a struct sim_report; how that looks is sim_text.c's and sim_json.c's.
+ * The numbers are evaluate()'s; how they look is sim_text.c's and sim_json.c's.
  */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "src/cli/sim_report.h"
-
-/* Above this share of a GPU's memory real runs were up to 25 % slower than their model (COST 7). */
-static const double NEAR_LIMIT = 0.92;
-
-/* How far reserved bytes may be off (spec MEMORY 8): expandable low and high; caching; retries. */
-static const double BAND_EXPANDABLE_LOW = 0.02, BAND_EXPANDABLE_HIGH = 0.05, BAND_CACHING = 0.08,
-                    BAND_RETRIES = 0.10;
-
-static enum status simulate_spreads(struct prepared *prepared, struct prices *mid,
-                                    struct sim_report *report, struct err *err)
-{
-    for (unsigned spread = 0; spread < SPREAD_N; spread++) {
-        struct prices prices;
-        enum status status = cost_price(&prepared->cluster, (enum spread)spread, &prepared->program,
-                                        &prepared->arena, &prices, err);
-        if (status != STATUS_OK)
-            return status;
-        status = simulate(&prepared->program, &prices, &report->placement, &prepared->arena,
-                          &report->time[spread], NULL, err);
-        if (status != STATUS_OK)
-            return status;
-        if (prices.leaves_table)
-            report->leaves_table = prices.leaves_table;
-        if (spread == SPREAD_MID)
-            *mid = prices;
-    }
-    return STATUS_OK;
-}
-
-/* Of all bodies that a step runs, in FLOP. */
-static double body_flops(const struct program *program, const struct body_table *bodies)
-{
-    double flops = 0;
-    const struct section *steady = &program->sections[SECTION_STEADY];
-    for (uint32_t i = steady->begin; i < steady->end; i++) {
-        if (program->instrs[i].op != INSTR_LAUNCH)
-            continue;
-        const struct task *task = &program->tasks[program->instrs[i].id];
-        if (task->frame == NO_FRAME)
-            continue;
-        uint8_t kind = program->bodies->pairs[program->frames[task->frame].pair].kind;
-        const struct body_pair *pair = &bodies->pairs[bodies->pair_of[kind]];
-        uint32_t body = task->kind == TASK_FORWARD ? pair->forward : pair->backward;
-        flops += (double)bodies->bodies[body].flops;
-    }
-    return flops;
-}
-
-/* What the step computes a second time: its bodies' FLOP less those without checkpointing. */
-static enum status recompute_flops(struct prepared *prepared, double *out, struct err *err)
-{
-    struct body_options plain = plan_body_options(&prepared->plan);
-    plain.ac = AC_NONE;
-    struct body_table bodies;
-    enum status status = body_table_build(&prepared->model, &plain, &prepared->arena, &bodies, err);
-    if (status != STATUS_OK)
-        return status;
-    *out =
-        body_flops(&prepared->program, &prepared->bodies) - body_flops(&prepared->program, &bodies);
-    return STATUS_OK;
-}
-
-static double percent(double part, double whole)
-{
-    return whole > 0 ? 100 * part / whole : NAN;
-}
-
-/* Quotients of the mid times; definitions: DESIGN section 8. */
-static enum status fill_rates(struct prepared *prepared, const struct prices *mid,
-                              struct sim_report *report, struct err *err)
-{
-    double again;
-    enum status status = recompute_flops(prepared, &again, err);
-    if (status != STATUS_OK)
-        return status;
-    const struct plan_options *plan = &prepared->plan.options;
-    const struct step_time *time = &report->time[SPREAD_MID];
-    double seconds = (double)time->step_ns * 1e-9;
-    double tokens = (double)plan->seq * (double)plan->batch * (double)plan->accum;
-    double flops = model_flops_per_token(&prepared->model, plan->seq) * tokens;
-    report->tokens_per_s = time->step_ns > 0 ? tokens / seconds : NAN;
-    report->mfu_pct = percent(flops, seconds * mid->peak_flops);
-    report->hfu_pct = percent(flops + again, seconds * mid->peak_flops);
-    report->overlap_pct =
-        percent((double)(time->comm_ns - time->exposed_comm_ns), (double)time->comm_ns);
-    return STATUS_OK;
-}
-
-static int compare_collectives(const void *a, const void *b)
-{
-    const struct collective_count *x = a, *y = b;
-    if (x->kind != y->kind)
-        return x->kind < y->kind ? -1 : 1;
-    if (x->elements != y->elements)
-        return x->elements < y->elements ? -1 : 1;
-    return (x->dtype > y->dtype) - (x->dtype < y->dtype);
-}
-
-/* Sort the steady step's messages, then count equal ones. */
-static void count_collectives(struct prepared *prepared, struct sim_report *report)
-{
-    const struct program *program = &prepared->program;
-    const struct section *steady = &program->sections[SECTION_STEADY];
-    struct collective_count *all =
-        arena_array(&prepared->arena, struct collective_count, steady->end - steady->begin);
-    uint32_t n = 0, distinct = 0;
-    for (uint32_t i = steady->begin; i < steady->end; i++) {
-        const struct task *task = &program->tasks[program->instrs[i].id];
-        if (program->instrs[i].op != INSTR_LAUNCH ||
-            !task_kind_is_collective((enum task_kind)task->kind))
-            continue;
-        all[n++] = (struct collective_count){
-            .kind = task->kind,
-            .dtype = task->dtype,
-            .elements = task->elements,
-            .bytes = task->elements * dtype_bytes((enum dtype)task->dtype),
-            .count = 1,
-        };
-    }
-    qsort(all, n, sizeof *all, compare_collectives);
-    for (uint32_t i = 0; i < n; i++) {
-        if (distinct > 0 && compare_collectives(&all[i], &all[distinct - 1]) == 0)
-            all[distinct - 1].count++;
-        else
-            all[distinct++] = all[i];
-    }
-    report->collectives = all;
-    report->n_collective = distinct;
-}
-
-/* With what the GPU has left for torch first; without a limit where that is not enough. */
-static enum status place(struct prepared *prepared, struct sim_report *report, struct err *err)
-{
-    struct alloc_config config = alloc_config_default();
-    config.expandable = option_number(report->options, OPTION_ALLOCATOR) != 0;
-    config.capacity_bytes = report->limit_bytes > report->outside_bytes
-                                ? report->limit_bytes - report->outside_bytes
-                                : 0;
-    place_program(&prepared->program, &config, &prepared->arena, &report->placement);
-    report->unlimited = report->placement.out_of_memory;
-    if (!report->unlimited)
-        return STATUS_OK;
-    report->oom_step = report->placement.oom_step;
-    report->oom_bytes = report->placement.oom_bytes;
-    config.capacity_bytes = ALLOC_UNLIMITED;
-    place_program(&prepared->program, &config, &prepared->arena, &report->placement);
-    if (!report->placement.out_of_memory)
-        return STATUS_OK;
-    char bytes[32], what[96];
-    snprintf(what, sizeof what, "one of its tensors has %s, which no GPU can address",
-             text_bytes(report->placement.oom_bytes, bytes));
-    return prepared_too_large(report->options, &prepared->plan, what, err);
-}
-
-static uint64_t max_u64(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-static void fill_band(struct sim_report *report)
-{
-    bool expandable = option_number(report->options, OPTION_ALLOCATOR) != 0;
-    bool retried = report->third->stats.retries > 0;
-    double low = retried ? BAND_RETRIES : expandable ? BAND_EXPANDABLE_LOW : BAND_CACHING;
-    double high = retried ? BAND_RETRIES : expandable ? BAND_EXPANDABLE_HIGH : BAND_CACHING;
-    double reserved = (double)report->third->stats.peak_reserved;
-    report->reserved_low = (uint64_t)(reserved * (1 - low));
-    report->reserved_high = (uint64_t)(reserved * (1 + high));
-}
-
-static enum status fill_memory(struct prepared *prepared, struct sim_report *report,
-                               struct err *err)
-{
-    report->outside_bytes = prepared->cluster.outside_bytes;
-    report->limit_bytes = option_given(report->options, OPTION_MEMORY)
-                              ? option_number(report->options, OPTION_MEMORY)
-                              : prepared->cluster.memory_bytes;
-    enum status status = place(prepared, report, err);
-    if (status != STATUS_OK)
-        return status;
-    report->init = &report->placement.init;
-    report->first = placement_step(&report->placement, 1);
-    report->third = placement_step(&report->placement, SIMULATED_STEPS);
-    memcpy(report->pool_bytes, report->third->stats.peak_reserved_by_pool,
-           sizeof report->pool_bytes);
-
-    report->reserved_bytes =
-        max_u64(max_u64(report->init->stats.peak_reserved, report->first->stats.peak_reserved),
-                report->third->stats.peak_reserved);
-    uint64_t needed = report->reserved_bytes + report->outside_bytes;
-    report->fits = !report->unlimited && needed <= report->limit_bytes;
-    report->near_limit = report->fits && (double)needed > NEAR_LIMIT * (double)report->limit_bytes;
-    fill_band(report);
-    report->may_not_fit =
-        report->fits && report->reserved_high + report->outside_bytes > report->limit_bytes;
-    return STATUS_OK;
-}
+#include "src/cli/evaluate.h"
+#include "src/cli/history.h"
 
 static void warn_of_memory(const struct sim_report *report, struct text *warnings)
 {
@@ -224,31 +22,31 @@ static void warn_of_memory(const struct sim_report *report, struct text *warning
 
 enum status cmd_sim(struct options *options, struct output *out, struct err *err)
 {
-    struct prepared prepared;
-    struct sim_report report = {.prepared = &prepared, .options = options};
-    struct prices mid = {0};
-    enum status status = prepare(options, &prepared, err);
+    struct prepared prepared = {0};
+    struct sim_report report;
+    struct history history;
+    enum status status = history_begin(options, RUN_SIM, &history, err);
     if (status != STATUS_OK)
         goto out;
-    status = fill_memory(&prepared, &report, err);
+    status = prepare(options, &prepared, err);
     if (status != STATUS_OK)
         goto out;
-    count_collectives(&prepared, &report);
-    status = simulate_spreads(&prepared, &mid, &report, err);
-    if (status != STATUS_OK)
-        goto out;
-    status = fill_rates(&prepared, &mid, &report, err);
+    status = evaluate(options, &prepared, &report, err);
     if (status != STATUS_OK)
         goto out;
 
-    if (option_given(options, OPTION_JSON))
+    history_put(&history, &report);
+    if (option_given(options, OPTION_JSON)) {
         sim_report_json(&report, &out->result);
-    else
+    } else {
         sim_report_text(&report, &out->term, &out->result);
+        history_text(&history, &out->term, &out->result);
+    }
     warn_of_memory(&report, &out->warnings);
     if (!report.fits && option_given(options, OPTION_MEMORY))
         status = STATUS_NO;
 out:
     prepared_release(&prepared);
-    return status;
+    const enum status stored = history_end(&history, &out->warnings);
+    return status == STATUS_OK ? stored : status;
 }

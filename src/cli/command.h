@@ -28,8 +28,11 @@ struct command {
     const char *const *actions; /* what its first word can be, ends with NULL; NULL: no such word */
     const char *operand;        /* what its other word is called in messages; NULL: it has none */
     const char *operand_hint;   /* where such words come from */
+    unsigned n_more;            /* words that may follow, all together at most OPTIONS_MAX_OPERANDS */
     enum status (*run)(struct options *options, struct output *out, struct err *err);
 };
+
+extern const char unshard_version[];
 
 /* In the order of the help; ends with a NULL name. */
 extern const struct command commands[];
@@ -39,10 +42,14 @@ const struct command *command_find(const char *name);
 enum status command_unknown(const char *name, struct err *err);
 
 enum status cmd_sim(struct options *options, struct output *out, struct err *err);
+enum status cmd_plan(struct options *options, struct output *out, struct err *err);
 enum status cmd_explain(struct options *options, struct output *out, struct err *err);
 enum status cmd_model(struct options *options, struct output *out, struct err *err);
 enum status cmd_cluster(struct options *options, struct output *out, struct err *err);
 enum status cmd_bench(struct options *options, struct output *out, struct err *err);
+enum status cmd_history(struct options *options, struct output *out, struct err *err);
+enum status cmd_query(struct options *options, struct output *out, struct err *err);
+enum status cmd_trace(struct options *options, struct output *out, struct err *err);
 enum status cmd_help(struct options *options, struct output *out, struct err *err);
 
 #endif

@@ -24,8 +24,10 @@ static void add_argument(const struct option_info *info, struct text *out)
         text_add(out, " %s", info->argument);
 }
 
-static void add_option(const struct option_info *info, struct text *out)
+static void add_option(const struct command *command, enum option_id id, struct text *out)
 {
+    const struct option_info *info = &option_table[id];
+    const char *initial = option_initial(id, command->bit);
     size_t start = out->length;
     text_add(out, "  --%s", info->name);
     add_argument(info, out);
@@ -36,8 +38,10 @@ static void add_option(const struct option_info *info, struct text *out)
     struct text words;
     text_init(&words);
     text_add(&words, "%s", info->help);
-    if (info->initial)
-        text_add(&words, " [%s]", info->initial);
+    if (info->list && command->bit == COMMAND_PLAN)
+        text_add(&words, "; several are compared");
+    if (initial)
+        text_add(&words, " [%s]", initial);
     if (info->otherwise)
         text_add(&words, " (default: %s)", info->otherwise);
     add_words(words.at, TEXT_COLUMN, out);
@@ -52,7 +56,7 @@ void help_command(const struct command *command, struct text *out)
     text_add(out, "\noptions:\n");
     for (unsigned id = 0; id < OPTION_N; id++) {
         if (option_table[id].commands & command->bit)
-            add_option(&option_table[id], out);
+            add_option(command, (enum option_id)id, out);
     }
 }
 
@@ -64,15 +68,19 @@ void help_overview(struct text *out)
               0, out);
     text_add(out, "\ncommands:\n");
     for (const struct command *command = commands; command->name; command++) {
+        size_t start = out->length;
         text_add(out, "  %s %s", command->name, command->synopsis);
+        if (out->length - start > TEXT_COLUMN - 2)
+            text_add(out, "\n");
         text_pad(out, TEXT_COLUMN);
         add_words(command->summary, TEXT_COLUMN, out);
     }
     text_add(out, "\n'unshard help COMMAND' tells a command's options, 'unshard --version' the "
                   "version.\n\nexit codes:\n");
     text_add(out, "  0  ok\n"
-                  "  1  the answer is no: over an explicit --memory\n"
+                  "  1  the answer is no: over an explicit --memory, findings in a trace\n"
                   "  2  the command line asks for something that does not exist\n"
                   "  4  a file that cannot be read or written, or makes no sense\n"
-                  "  5  the program that was built is not safe to run\n");
+                  "  5  the program that was built is not safe to run\n"
+                  "  6  the run history cannot be read or written\n");
 }

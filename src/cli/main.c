@@ -1,7 +1,7 @@
 /*
  * The program `unshard`: finds the subcommand, parses its options, prints what it answers.
  *
- * The only place that writes to stdout and stderr. The exit code is the command's status.
+ * The only place that writes to stdout and, but for progress, to stderr. The exit code is the command's status.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,11 @@
 #include "src/cli/help.h"
 #include "src/version.h"
 
+const char unshard_version[] = UNSHARD_VERSION;
+
 static const char *const list_or_show[] = {"list", "show", NULL};
+static const char *const history_words[] = {"list", NULL};
+static const char *const trace_words[] = {"export", "check", NULL};
 static const char *const benchmarks[] = {"sim", NULL};
 
 #define MODEL_WORDS                                                                                \
@@ -26,6 +30,16 @@ const struct command commands[] = {
          "with the memory of the first and of initialisation beside it. " MODEL_WORDS,
      .operand = "model", .operand_hint = "give a name of 'unshard model list' or a config.json",
      .run = cmd_sim},
+    {"plan", COMMAND_PLAN, "MODEL", "compare ways to cut a model into units: which is best?",
+     .about =
+         "Simulate a step under each of several plans and put them in order: those that fit, "
+         "fastest first; then those that do not. --units, --reshard, --prefetch, "
+         "--prefetch-backward, --ac and --allocator take several values, separated by commas, and "
+         "every combination is a plan. ';' separates plans of --units that are lists of patterns, "
+         "as in 'block;model.layers.*,lm_head'. Where nothing fits into an explicit --memory the "
+         "exit code is 1. " MODEL_WORDS,
+     .operand = "model", .operand_hint = "give a name of 'unshard model list' or a config.json",
+     .run = cmd_plan},
     {"explain", COMMAND_EXPLAIN, "MODEL --program", "print the program that a step is",
      .about = "Print the program: every allocation, launch, event and wait, in the order in which "
               "the host issues them, in sections init, first and steady. " MODEL_WORDS,
@@ -41,6 +55,23 @@ const struct command commands[] = {
               "its source. NAME is a name of the list, or a file like those.",
      .actions = list_or_show, .operand = "cluster",
      .operand_hint = "give a name of 'unshard cluster list' or a file", .run = cmd_cluster},
+    {"history", COMMAND_HISTORY, "list", "the runs that were stored",
+     .about = "List the newest runs of the history, in which every sim and every row of a plan is "
+              "stored.",
+     .actions = history_words, .run = cmd_history},
+    {"query", COMMAND_QUERY, "SQL [PARAM]...", "SQL over the runs that were stored",
+     .about = "Run one SQL statement that reads the history, best through its views v_run, v_unit, "
+              "v_task, v_memory, v_memory_peak, v_collective and v_exposed. Each PARAM is bound to "
+              "a ? of the statement, as a number where it looks like one.",
+     .operand = "SQL", .operand_hint = "give a statement, as in 'select * from v_run'",
+     .n_more = OPTIONS_MAX_OPERANDS - 1, .run = cmd_query},
+    {"trace", COMMAND_TRACE, "export RUN -o FILE | check FILE",
+     "a run as a Chrome trace; is a trace sound?",
+     .about = "Write a stored run as a Chrome trace for Perfetto, chrome://tracing, HTA, TraceLens "
+              "and speedscope, or tell whether these will take a trace from anywhere. RUN is a "
+              "number of 'unshard history list', or 'last'.",
+     .actions = trace_words, .operand = "run or file",
+     .operand_hint = "usage: unshard trace export RUN -o FILE | check FILE", .run = cmd_trace},
     {"bench", COMMAND_BENCH, "sim", "how fast the simulator itself is on this machine",
      .about = "Measure the simulator on one core: llama3-405b on 512 GPUs, torchtitan units. Each "
               "number is the median of many runs after a warm-up.",
@@ -122,7 +153,7 @@ static enum status run_command(const struct command *command, int argc, char **a
 static enum status run_word(const char *word, struct output *out, struct err *err)
 {
     if (!strcmp(word, "--version")) {
-        text_add(&out->result, "unshard %s\n", UNSHARD_VERSION);
+        text_add(&out->result, "unshard %s\n", unshard_version);
         return STATUS_OK;
     }
     if (!strcmp(word, "--help") || !strcmp(word, "-h")) {

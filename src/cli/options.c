@@ -1,7 +1,7 @@
 /*
  * The option table, and the parser that reads a command line with it; see options.h.
  *
- * Every option has a long name only. Which command takes which option is a column of the table, so
+ * Every option has a long name; -h and -o are the only letters. Which command takes which option is a column of the table, so
  * that a new command needs no parser of its own.
  */
 #include "src/cli/options.h"
@@ -17,9 +17,11 @@
 #include "src/program.h"
 
 enum {
-    STEP = COMMAND_SIM | COMMAND_EXPLAIN, /* the commands that build a program */
-    OPERAND = 1,                          /* getopt's answer for what is no option */
-    FIRST_LONG = 256,                     /* past all letters */
+    TIMED = COMMAND_SIM | COMMAND_PLAN, /* the commands that simulate */
+    STEP = TIMED | COMMAND_EXPLAIN,     /* those that build a program */
+    STORING = TIMED,                    /* those that store what they find */
+    OPERAND = 1,                        /* getopt's answer for what is no option */
+    FIRST_LONG = 256,                   /* past all letters */
 };
 
 static const char *const reshard_words[] = {[RESHARD_AUTO] = "auto",
@@ -65,21 +67,24 @@ const struct option_info option_table[OPTION_N] = {
         .in_force = true, .help = "microbatches in a step; gradients are reduced after each"},
     [OPTION_UNITS] = {
         "units", STEP, OPTION_TEXT, "SCHEME|PATTERNS|@FILE", .initial = "torchtitan",
+        .list = true, .initial_list = "block,block*2,block*4,attn+mlp,whole,torchtitan",
         .in_force = true,
         .help = "how the model is cut into FSDP units: block, block*K (K blocks to a unit), "
                 "attn+mlp, whole, torchtitan; or module paths with * and ?, separated by commas, "
                 "each match a unit; or a JSON file of such paths and of lists of them"},
     [OPTION_RESHARD] = {
-        "reshard", STEP, OPTION_WORD, .words = reshard_words, .initial = "auto", .in_force = true,
+        "reshard", STEP, OPTION_WORD, .words = reshard_words, .initial = "auto", .list = true,
+        .in_force = true,
         .help = "free a unit's parameters after its forward pass; auto: all units but the root"},
     [OPTION_PREFETCH] = {
-        "prefetch", STEP, OPTION_COUNT, "K", .initial = "0", .in_force = true,
+        "prefetch", STEP, OPTION_COUNT, "K", .initial = "0", .list = true, .in_force = true,
         .help = "all-gathers issued ahead in forward; 0: implicit, by stream order alone"},
     [OPTION_PREFETCH_BACKWARD] = {
-        "prefetch-backward", STEP, OPTION_COUNT, "K", .initial = "0", .in_force = true,
+        "prefetch-backward", STEP, OPTION_COUNT, "K", .initial = "0", .list = true,
+        .in_force = true,
         .help = "the same in backward; 0: implicit, one ahead"},
     [OPTION_AC] = {
-        "ac", STEP, OPTION_WORD, .words = ac_words, .initial = "none", .in_force = true,
+        "ac", STEP, OPTION_WORD, .words = ac_words, .initial = "none", .list = true, .in_force = true,
         .help = "activation checkpointing; full: each block is computed again in backward"},
     [OPTION_OPS] = {
         "ops", STEP, OPTION_WORD, .words = ops_words, .initial = "torch-eager", .in_force = true,
@@ -88,10 +93,10 @@ const struct option_info option_table[OPTION_N] = {
         "norm", STEP, OPTION_WORD, .words = norm_words, .initial = "fused", .in_force = true,
         .help = "RMSNorm as one kernel, or as the operators it is made of"},
     [OPTION_ALLOCATOR] = {
-        "allocator", COMMAND_SIM, OPTION_WORD, .words = allocator_words, .initial = "caching",
-        .in_force = true, .help = "PyTorch's caching allocator, or its expandable segments"},
+        "allocator", TIMED, OPTION_WORD, .words = allocator_words, .initial = "caching",
+        .list = true, .in_force = true, .help = "PyTorch's caching allocator, or its expandable segments"},
     [OPTION_MEMORY] = {
-        "memory", COMMAND_SIM, OPTION_BYTES, "BYTES", .otherwise = "the GPU's size",
+        "memory", TIMED, OPTION_BYTES, "BYTES", .otherwise = "the GPU's size",
         .in_force = true,
         .help = "memory of one GPU, as in 72GiB or 80GB; when given it is a limit: "
                 "a step that does not fit ends with exit code 1"},
@@ -110,9 +115,26 @@ const struct option_info option_table[OPTION_N] = {
     [OPTION_STATES] = {
         "states", COMMAND_MODEL, OPTION_SWITCH,
         .help = "bytes of parameters, gradients and optimizer, before any cut"},
+    [OPTION_OUTPUT] = {
+        "output", COMMAND_TRACE, OPTION_TEXT, "FILE",
+        .help = "export: the file to write, -o for short; compressed where the name ends in .gz"},
+    [OPTION_LIMIT] = {
+        "limit", COMMAND_HISTORY, OPTION_COUNT, "N", .least = 1, .most = INT64_MAX,
+        .initial = "20", .help = "the newest N runs"},
+    [OPTION_TIMEOUT] = {
+        "timeout", COMMAND_QUERY, OPTION_COUNT, "SECONDS", .most = 1000000000, .initial = "30",
+        .help = "how long the statement may take; 0: as long as it likes"},
+    [OPTION_DB] = {
+        "db", STORING | COMMAND_HISTORY | COMMAND_QUERY | COMMAND_TRACE, OPTION_TEXT, "FILE",
+        .otherwise = "UNSHARD_DB, else unshard/runs.db in XDG_DATA_HOME or ~/.local/share",
+        .help = "the run history, an SQLite database"},
+    [OPTION_NO_DB] = {
+        "no-db", STORING, OPTION_SWITCH, .help = "do not store the run"},
+    [OPTION_CSV] = {
+        "csv", COMMAND_QUERY, OPTION_SWITCH, .help = "comma-separated values in place of a table"},
     [OPTION_JSON] = {
         "json", COMMAND_ALL & ~(unsigned)(COMMAND_EXPLAIN | COMMAND_HELP), OPTION_SWITCH,
-        .help = "one JSON object in place of text"},
+        .help = "JSON in place of text: one object, of a query an array"},
     [OPTION_COLOR] = {
         "color", COMMAND_ALL, OPTION_WORD, .words = color_words, .initial = "auto",
         .help = "auto: on a terminal, unless NO_COLOR is set"},
@@ -225,26 +247,43 @@ static enum status parse_value(const struct option_info *info, const char *text,
     return STATUS_OK;
 }
 
-static enum status set_option(struct options *options, unsigned id, const char *text,
-                              struct err *err)
+enum status options_take(struct options *options, enum option_id id, const char *text,
+                         struct err *err)
+{
+    uint64_t number = 0;
+    enum status status = parse_value(&option_table[id], text, &number, err);
+    if (status == STATUS_OK)
+        options->values[id] = (struct option_value){.text = text, .number = number, .given = true};
+    return status;
+}
+
+/* A list is kept as it was typed: only who compares its values knows where one ends. */
+static enum status set_option(const struct command *command, struct options *options,
+                              enum option_id id, const char *text, struct err *err)
+{
+    if (option_table[id].list && command->bit == COMMAND_PLAN) {
+        options->values[id] = (struct option_value){.text = text, .given = true};
+        return STATUS_OK;
+    }
+    return options_take(options, id, text ? text : "yes" /* a switch */, err);
+}
+
+const char *option_initial(enum option_id id, unsigned command_bit)
 {
     const struct option_info *info = &option_table[id];
-    const char *value = text ? text : "yes"; /* a switch */
-    uint64_t number = 0;
-    enum status status = parse_value(info, value, &number, err);
-    if (status == STATUS_OK)
-        options->values[id] = (struct option_value){.text = value, .number = number, .given = true};
-    return status;
+    if (command_bit == COMMAND_PLAN && info->initial_list)
+        return info->initial_list;
+    return info->initial;
 }
 
 static void set_defaults(const struct command *command, struct options *out)
 {
     *out = (struct options){0};
     for (unsigned id = 0; id < OPTION_N; id++) {
-        const struct option_info *info = &option_table[id];
-        if (!info->initial || !(info->commands & command->bit))
+        const char *initial = option_initial((enum option_id)id, command->bit);
+        if (!initial || !(option_table[id].commands & command->bit))
             continue;
-        enum status status = set_option(out, id, info->initial, NULL);
+        enum status status = set_option(command, out, (enum option_id)id, initial, NULL);
         assert(status == STATUS_OK);
         (void)status;
         out->values[id].given = false;
@@ -262,7 +301,8 @@ static bool is_one_of(const char *text, const char *const *names)
 static enum status add_operand(const struct command *command, const char *text, struct options *out,
                                struct err *err)
 {
-    size_t n = 0, most = (command->actions != NULL) + (command->operand != NULL);
+    size_t n = 0,
+           most = (command->actions != NULL) + (command->operand != NULL) + command->n_more;
     while (n < most && out->operands[n])
         n++;
     if (n == most)
@@ -312,6 +352,8 @@ static enum status refused_option(const struct command *command, int answer, cha
         snprintf(name, sizeof name, "%.*s", (int)strcspn(argv[optind - 1], "="), argv[optind - 1]);
     else
         snprintf(name, sizeof name, "-%c", optopt);
+    if (optopt == 'o' && answer == ':')
+        return err_set(err, STATUS_USAGE, "-o needs a value; see 'unshard help %s'", command->name);
     return unknown_option(command, name, err);
 }
 
@@ -340,7 +382,7 @@ static enum status take_long_option(const struct command *command, unsigned id, 
     snprintf(name, sizeof name, "%.*s", (int)strcspn(typed, "="), typed);
     if (strcmp(name + strspn(name, "-"), option_table[id].name) != 0)
         return unknown_option(command, name, err);
-    return set_option(out, id, optarg, err);
+    return set_option(command, out, (enum option_id)id, optarg, err);
 }
 
 static enum status take_argument(const struct command *command, int answer, char **argv,
@@ -350,7 +392,9 @@ static enum status take_argument(const struct command *command, int answer, char
     case OPERAND:
         return add_operand(command, optarg, out, err);
     case 'h':
-        return set_option(out, OPTION_HELP, NULL, err);
+        return set_option(command, out, OPTION_HELP, NULL, err);
+    case 'o':
+        return set_option(command, out, OPTION_OUTPUT, optarg, err);
     case ':':
     case '?':
         return refused_option(command, answer, argv, err);
@@ -365,13 +409,16 @@ enum status options_parse(const struct command *command, int argc, char **argv, 
     struct option table[OPTION_N + 1];
     fill_getopt_table(command, table);
     set_defaults(command, out);
+    out->n_typed = argc;
+    out->typed = argv;
 
     enum status status = STATUS_OK;
     int answer;
     opterr = 0;
     optind = 0; /* from the start, also where this is not the first line that is parsed */
     /* "-": operands come as they stand, POSIXLY_CORRECT or not; ":": report missing values */
-    while (status == STATUS_OK && (answer = getopt_long(argc, argv, "-:h", table, NULL)) != -1)
+    const char *letters = option_table[OPTION_OUTPUT].commands & command->bit ? "-:ho:" : "-:h";
+    while (status == STATUS_OK && (answer = getopt_long(argc, argv, letters, table, NULL)) != -1)
         status = take_argument(command, answer, argv, out, err);
     while (status == STATUS_OK && optind < argc) /* after "--" */
         status = add_operand(command, argv[optind++], out, err);

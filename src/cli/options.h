@@ -21,7 +21,11 @@ enum command_bits {
     COMMAND_CLUSTER = 8,
     COMMAND_BENCH = 16,
     COMMAND_HELP = 32,
-    COMMAND_ALL = 63
+    COMMAND_PLAN = 64,
+    COMMAND_HISTORY = 128,
+    COMMAND_QUERY = 256,
+    COMMAND_TRACE = 512,
+    COMMAND_ALL = 1023
 };
 
 enum option_id {
@@ -45,6 +49,12 @@ enum option_id {
     OPTION_EXPAND,
     OPTION_SECTION,
     OPTION_STATES,
+    OPTION_OUTPUT,
+    OPTION_LIMIT,
+    OPTION_TIMEOUT,
+    OPTION_DB,
+    OPTION_NO_DB,
+    OPTION_CSV,
     OPTION_JSON,
     OPTION_COLOR,
     OPTION_HELP,
@@ -62,6 +72,8 @@ struct option_info {
     const char *const *words; /* of a WORD: ends with NULL */
     uint64_t least, most;     /* of a COUNT; most 0: all that 64 bits hold */
     const char *initial;      /* the default, as one would type it, or NULL */
+    bool list;                /* `plan` takes several values, and compares them */
+    const char *initial_list; /* the default of that where it is another, or NULL */
     const char *otherwise;    /* what holds without value and default, in words, or NULL */
     bool in_force;            /* it shapes the answer, so it is printed with it */
     const char *help;
@@ -74,11 +86,13 @@ struct option_value {
     bool given;       /* on the command line */
 };
 
-enum { OPTIONS_MAX_OPERANDS = 2 };
+enum { OPTIONS_MAX_OPERANDS = 33 };
 
 struct options {
     struct option_value values[OPTION_N];
     const char *operands[OPTIONS_MAX_OPERANDS]; /* NULL where there are fewer */
+    int n_typed;
+    char **typed; /* the command and all that was given to it, as it was typed */
 };
 
 struct command;
@@ -90,7 +104,13 @@ struct command;
 enum status options_parse(const struct command *command, int argc, char **argv, struct options *out,
                           struct err *err);
 
-/* Fill in a value that was found elsewhere; text must outlive the options. */
+/* The default under this command, or NULL. */
+const char *option_initial(enum option_id id, unsigned command_bit);
+
+/* Take a value as if it stood on the command line; text must outlive the options. */
+enum status options_take(struct options *options, enum option_id id, const char *text,
+                         struct err *err);
+/* Fill in a value that was found elsewhere, same rule. */
 void options_set(struct options *options, enum option_id id, uint64_t number, const char *text);
 
 static inline uint64_t option_number(const struct options *options, enum option_id id)

@@ -85,29 +85,40 @@ static enum status build(const struct options *options, struct prepared *out, st
     return verify_program(&out->program, &out->arena, &fault, err);
 }
 
-enum status prepare(struct options *options, struct prepared *out, struct err *err)
+enum status prepare_open(const struct options *options, struct prepared *out, struct err *err)
 {
     *out = (struct prepared){0};
+    arena_init(&out->opened);
     arena_init(&out->arena);
     enum status status =
-        cluster_open(option_text(options, OPTION_CLUSTER), &out->arena, &out->cluster, err);
+        cluster_open(option_text(options, OPTION_CLUSTER), &out->opened, &out->cluster, err);
     if (status != STATUS_OK)
         return status;
-    status = model_open(options->operands[0], option_number(options, OPTION_LAYERS), &out->arena,
-                        &out->model, err);
+    return model_open(options->operands[0], option_number(options, OPTION_LAYERS), &out->opened,
+                      &out->model, err);
+}
+
+enum status prepare_plan(struct options *options, struct prepared *prepared, struct err *err)
+{
+    arena_reset(&prepared->arena);
+    enum status status = build(options, prepared, err);
     if (status != STATUS_OK)
         return status;
-    status = build(options, out, err);
-    if (status != STATUS_OK)
-        return status;
-    complete_option(options, OPTION_NODES, out->plan.options.nodes, &out->arena);
-    complete_option(options, OPTION_SEQ, out->plan.options.seq, &out->arena);
+    complete_option(options, OPTION_NODES, prepared->plan.options.nodes, &prepared->opened);
+    complete_option(options, OPTION_SEQ, prepared->plan.options.seq, &prepared->opened);
     return STATUS_OK;
+}
+
+enum status prepare(struct options *options, struct prepared *out, struct err *err)
+{
+    enum status status = prepare_open(options, out, err);
+    return status == STATUS_OK ? prepare_plan(options, out, err) : status;
 }
 
 void prepared_release(struct prepared *prepared)
 {
     arena_release(&prepared->arena);
+    arena_release(&prepared->opened);
 }
 
 static bool is_in_force(const struct options *options, unsigned id)
@@ -141,8 +152,7 @@ static const char *option_key(const char *name, char key[32])
     return key;
 }
 
-void prepared_options_json(const struct prepared *prepared, const struct options *options,
-                           struct cJSON *parent)
+struct cJSON *prepared_asked_json(const struct options *options, struct cJSON *parent)
 {
     struct cJSON *object = json_add_object(parent, "options");
     char key[32];
@@ -155,8 +165,16 @@ void prepared_options_json(const struct prepared *prepared, const struct options
         else
             json_add_string(object, key, option_text(options, (enum option_id)id));
     }
+    return object;
+}
+
+struct cJSON *prepared_options_json(const struct prepared *prepared, const struct options *options,
+                                    struct cJSON *parent)
+{
+    struct cJSON *object = prepared_asked_json(options, parent);
     for (size_t i = 0; i < sizeof fixed_choices / sizeof *fixed_choices; i++)
         json_add_string(object, fixed_choices[i].key, fixed_choices[i].value);
     json_add_string(object, "param_dtype", dtype_name(prepared->plan.param_dtype));
     json_add_string(object, "reduce_dtype", dtype_name(prepared->plan.reduce_dtype));
+    return object;
 }

@@ -2,7 +2,8 @@
  * From options to a verified program: what every command that needs one does first.
  *
  * Opens model and cluster, resolves the plan, builds layout, bodies and program, and proves the
- * program safe before anybody sees anything of it. All lives in one arena.
+ * program safe before anybody sees anything of it. What is opened outlives the plan, so that one
+ * plan after the other can be made of the same model.
  */
 #ifndef SRC_CLI_PREPARE_H
 #define SRC_CLI_PREPARE_H
@@ -13,7 +14,8 @@
 #include "src/program.h"
 
 struct prepared {
-    struct arena arena;
+    struct arena opened; /* cluster and model; all that a plan fills in for an option */
+    struct arena arena;  /* the plan and everything made from it */
     struct cluster cluster;
     struct model model;
     struct plan plan;
@@ -22,10 +24,16 @@ struct prepared {
     struct program program;
 };
 
+/* Cluster and model. To be released on every path. */
+enum status prepare_open(const struct options *options, struct prepared *out, struct err *err);
+
 /*
- * The options are completed with what the plan fills in. STATUS_RUN where the program has a fault.
- * To be released on every path.
+ * The plan and all of it, after that everything of the plan before is gone. The options are
+ * completed with what the plan fills in. STATUS_RUN where the program has a fault.
  */
+enum status prepare_plan(struct options *options, struct prepared *prepared, struct err *err);
+
+/* Both. */
 enum status prepare(struct options *options, struct prepared *out, struct err *err);
 void prepared_release(struct prepared *prepared);
 
@@ -42,8 +50,10 @@ enum status prepared_too_large(const struct options *options, const struct plan 
  */
 void prepared_options_text(const struct options *options, struct text *out);
 void prepared_fixed_text(const struct prepared *prepared, struct text *out);
+/* The first as an object. */
+struct cJSON *prepared_asked_json(const struct options *options, struct cJSON *parent);
 /* Both, as one object. */
-void prepared_options_json(const struct prepared *prepared, const struct options *options,
-                           struct cJSON *parent);
+struct cJSON *prepared_options_json(const struct prepared *prepared, const struct options *options,
+                                    struct cJSON *parent);
 
 #endif

@@ -112,14 +112,29 @@ static void add_collectives(const struct sim_report *report, struct cJSON *root)
     }
 }
 
+/* In the history, or null. */
+static void add_run_id(const struct sim_report *report, struct cJSON *object)
+{
+    if (report->run_id > 0)
+        json_add_int(object, "run_id", report->run_id);
+    else
+        add_string_or_null(object, "run_id", NULL);
+}
+
+void sim_report_fields(const struct sim_report *report, struct cJSON *object)
+{
+    add_model(report, object);
+    add_time(report, object);
+    add_memory(report, object);
+    add_collectives(report, object);
+    add_run_id(report, object);
+}
+
 void sim_report_json(const struct sim_report *report, struct text *out)
 {
     struct cJSON *root = json_new_object();
     json_add_string(root, "schema", "unshard.sim/1");
-    add_model(report, root);
-    add_time(report, root);
-    add_memory(report, root);
-    add_collectives(report, root);
+    sim_report_fields(report, root);
     json_print(root, out);
     json_free(root);
 }

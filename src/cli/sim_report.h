@@ -24,6 +24,7 @@ struct sim_report {
     const struct options *options;
     struct step_time time[SPREAD_N];
     const char *leaves_table; /* or NULL */
+    struct engine *engine;    /* the mid times came from; has the spans */
 
     /* NAN where there is nothing to divide by */
     double tokens_per_s, mfu_pct, hfu_pct, overlap_pct;
@@ -31,6 +32,7 @@ struct sim_report {
     uint32_t n_collective;
 
     struct placement placement;
+    struct memory_curve curve; /* of the third step */
     const struct place_step *init, *first, *third; /* of placement */
     uint64_t pool_bytes[STREAM_N];                 /* reserved after the third step */
     uint64_t reserved_bytes;                       /* the largest of the three peaks */
@@ -40,6 +42,8 @@ struct sim_report {
     bool unlimited;                       /* it ran out of memory: placed again without a limit */
     uint32_t oom_step;                    /* where it ran out, and for what */
     uint64_t oom_bytes;
+
+    int64_t run_id; /* in the history; 0: not stored */
 };
 
 /* Where memory ran out, at what request, and of how much: for a step that does not fit. */
@@ -48,5 +52,7 @@ const char *sim_report_unit(const struct sim_report *report, uint16_t unit); /* 
 
 void sim_report_text(const struct sim_report *report, const struct term *term, struct text *out);
 void sim_report_json(const struct sim_report *report, struct text *out);
+/* What that has below its schema, as members of another object. */
+void sim_report_fields(const struct sim_report *report, struct cJSON *object);
 
 #endif

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "src/cli/page.h"
 #include "src/cli/sim_report.h"
 
 enum { LABEL_COLUMNS = 18, NUMBER_COLUMNS = 14, BAR_COLUMNS = 30 };
@@ -23,50 +24,12 @@ static void add_row(const char *label, const char *value, struct text *out)
     text_add(out, "  %-*s%*s", LABEL_COLUMNS, label, NUMBER_COLUMNS, value);
 }
 
-static const char *plural(uint64_t n)
-{
-    return n == 1 ? "" : "s";
-}
-
-/* A paragraph that goes on in a line at this column. */
-static void wrap(const char *paragraph, unsigned at, unsigned hanging, struct text *out)
-{
-    const struct term_margins margins = {
-        .columns = TERM_PAGE_COLUMNS, .at = at, .hanging = hanging};
-    term_wrap(paragraph, margins, out);
-}
-
-static void add_model(const struct sim_report *report, const struct term *term, struct text *out)
-{
-    const struct prepared *prepared = report->prepared;
-    const struct plan *plan = &prepared->plan;
-    char model[TERM_NAME_BYTES], cluster[TERM_NAME_BYTES], count[32];
-    struct text words;
-    text_init(&words);
-    text_add(&words, "%s parameters in %u unit%s, on %llu GPU%s of %s (%llu to a node)",
-             text_count(prepared->model.n_element, count), plan->n_unit, plural(plan->n_unit),
-             (unsigned long long)plan->world, plural(plan->world),
-             term_name(prepared->cluster.name, cluster), (unsigned long long)plan->gpus_per_node);
-    term_name(prepared->model.name, model);
-    text_add(out, "%s%s%s: ", term->strong, model, term->plain);
-    wrap(words.at, term_columns(model) + 2, 2, out);
-    text_release(&words);
-}
-
 static void add_head(const struct sim_report *report, const struct term *term, struct text *out)
 {
-    struct text words;
-    text_init(&words);
-    add_model(report, term, out);
-    prepared_options_text(report->options, &words);
-    text_add(out, "%soptions: ", term->quiet);
-    wrap(words.at, 9, 9, out);
-    text_release(&words);
-    prepared_fixed_text(report->prepared, &words);
-    text_add(out, "always:  ");
-    wrap(words.at, 9, 9, out);
-    text_add(out, "%s", term->plain);
-    text_release(&words);
+    char units[32];
+    uint32_t n = report->prepared->plan.n_unit;
+    snprintf(units, sizeof units, " in %u unit%s", n, n == 1 ? "" : "s");
+    page_head(report->prepared, report->options, units, term, out);
 }
 
 /* A quotient with at least three digits that count, or "-" where nothing was to divide by. */
@@ -126,7 +89,7 @@ static void add_time(const struct sim_report *report, const struct term *term, s
     if (report->leaves_table) {
         static const char label[] = "outside the range that was measured: ";
         text_add(out, "  %s%s", term->bad, label);
-        wrap(report->leaves_table, 2 + sizeof label - 1, 4, out);
+        page_wrap(report->leaves_table, 2 + sizeof label - 1, 4, out);
         text_add(out, "%s", term->plain);
     }
 }
@@ -200,7 +163,7 @@ static void add_shortage(const struct sim_report *report, const struct term *ter
     sim_report_shortage(report, &words);
     text_add(&words, "; all numbers here are those of a GPU with memory enough");
     text_add(out, "  %s%s%s", term->bad, label, term->plain);
-    wrap(words.at, 2 + sizeof label - 1, 4, out);
+    page_wrap(words.at, 2 + sizeof label - 1, 4, out);
     text_release(&words);
 }
 

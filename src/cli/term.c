@@ -1,11 +1,12 @@
 /*
- * Terminal dress; see term.h. No cursor movement, no width queries, no locale: a character is one
- * column.
+ * Terminal dress; see term.h. No cursor movement, no width queries, no locale but for its name: a
+ * character is one column.
  */
 #include "src/cli/term.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "src/json_check.h"
@@ -20,10 +21,24 @@ static bool wants_color(enum color_mode mode)
            strcmp(kind, "dumb") != 0;
 }
 
+/* What setlocale() would be told, without having a locale. */
+static bool shows_utf8(void)
+{
+    static const char *const variables[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    const char *kind = getenv("TERM");
+    const char *locale = NULL;
+    for (size_t i = 0; i < 3 && !(locale && *locale); i++)
+        locale = getenv(variables[i]);
+    const char *charset = locale ? strchr(locale, '.') : NULL;
+    return charset && (!strncasecmp(charset, ".utf-8", 6) || !strncasecmp(charset, ".utf8", 5)) &&
+           isatty(STDOUT_FILENO) && kind && *kind && strcmp(kind, "dumb") != 0;
+}
+
 struct term term_open(enum color_mode mode)
 {
+    bool utf8 = shows_utf8();
     if (!wants_color(mode))
-        return (struct term){"", "", "", "", "", ""};
+        return (struct term){"", "", "", "", "", "", utf8};
     return (struct term){
         .strong = "\033[1m",
         .quiet = "\033[2m",
@@ -31,6 +46,7 @@ struct term term_open(enum color_mode mode)
         .bad = "\033[31m",
         .bar = "\033[36m",
         .plain = "\033[0m",
+        .utf8 = utf8,
     };
 }
 
@@ -103,6 +119,16 @@ static void add_word(const char *word, size_t length, struct text *out)
         else
             text_add(out, "%s", word[at] == *TERM_GLUE ? " " : "?");
     }
+}
+
+void term_text(const char *text, unsigned most, struct text *out)
+{
+    bool cut = term_columns(text) > most, shown;
+    size_t length = 0;
+    for (unsigned left = cut ? most - 3 : most; left > 0 && text[length]; left--)
+        length += read_character(text + length, &shown);
+    add_word(text, length, out);
+    text_add(out, "%s", cut ? "..." : "");
 }
 
 /* Invariant: at is the column that the next character goes to. */

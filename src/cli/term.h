@@ -9,6 +9,7 @@
 #ifndef SRC_CLI_TERM_H
 #define SRC_CLI_TERM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "src/text.h"
@@ -17,6 +18,7 @@ enum color_mode { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
 struct term {
     const char *strong, *quiet, *good, *bad, *bar, *plain; /* plain ends each of the others */
+    bool utf8; /* a terminal that the locale says shows more than ASCII */
 };
 
 struct term term_open(enum color_mode mode);
@@ -32,6 +34,8 @@ void term_bar(const struct term *term, uint64_t part, uint64_t whole, unsigned w
 enum { TERM_NAME_COLUMNS = 80, TERM_NAME_BYTES = 4 * TERM_NAME_COLUMNS + 4 };
 const char *term_name(const char *name, char buffer[TERM_NAME_BYTES]);
 unsigned term_columns(const char *text);
+/* The same of any text; of one that has more than most columns its beginning and "...". */
+void term_text(const char *text, unsigned most, struct text *out);
 
 /* Columns of the lines of help, and of all other pages. */
 enum { TERM_HELP_COLUMNS = 80, TERM_PAGE_COLUMNS = 100 };

@@ -1,9 +1,10 @@
 /*
- * llama: the tensors that its bodies name, with their sizes. One name stands for one tensor of each
- * part of a module: attention and MLP have a NORMED of their own, a recompute has another again.
+ * The tensors that the bodies of all families name, with their sizes. One name stands for one
+ * tensor of each part of a module: attention and MLP have a NORMED of their own, a recompute has
+ * another again. Parameters have gradients only: their own bytes are the unit's.
  */
-#ifndef SRC_ARCH_LLAMA_TENSORS_H
-#define SRC_ARCH_LLAMA_TENSORS_H
+#ifndef SRC_ARCH_BODY_TENSORS_H
+#define SRC_ARCH_BODY_TENSORS_H
 
 #include "src/body_builder.h"
 
@@ -64,6 +65,8 @@
     X(D_NORMED, 2, T, H)    /* summed over the linears that read it */ \
     X(D_NORMED2, 2, T, H)                                            \
     X(D_NORMED3, 2, T, H)                                            \
+    X(QKV, 2, T, QKV)           /* queries, keys and values in one */\
+    X(D_QKV, 2, T, QKV)                                              \
     X(GATE, 2, T, F)        /* MLP */                                \
     X(ACTIVE, 2, T, F)                                               \
     X(UP, 2, T, F)                                                   \
@@ -75,6 +78,12 @@
     X(IDS, 8, T, ONE)       /* embedding, head, loss */              \
     X(SORTED_IDS, 8, T, ONE)                                         \
     X(SORTED_FROM, 8, T, ONE)                                        \
+    X(TOKEN_ROWS, 2, T, H)                                           \
+    X(POSITION_ROWS, 2, S, H)                                        \
+    X(D_POSITION_ROWS, 2, S, H)                                      \
+    X(SORTED_POSITIONS, 8, S, ONE)                                   \
+    X(SORTED_POSITIONS_FROM, 8, S, ONE)                              \
+    X(D_TABLE, 2, V, H)         /* added to a tied weight's gradient */\
     X(LOGITS, 2, T, V)                                               \
     X(D_LOGITS, 2, T, V)                                             \
     X(LOGITS32, 4, T, V)                                             \
@@ -89,7 +98,14 @@
     X(G_GATE, 2, F, H)                                               \
     X(G_UP, 2, F, H)                                                 \
     X(G_DOWN, 2, H, F)                                               \
-    X(G_VOCAB, 2, V, H)
+    X(G_VOCAB, 2, V, H)                                              \
+    X(G_POSITIONS, 2, P, H)                                          \
+    X(G_QKV, 2, QKV, H)                                              \
+    X(G_QKV_BIAS, 2, QKV, ONE)                                       \
+    X(G_O_BIAS, 2, H, ONE)                                           \
+    X(G_UP_BIAS, 2, F, ONE)                                          \
+    X(G_DOWN_BIAS, 2, H, ONE)                                        \
+    X(G_NORM_BIAS, 2, H, ONE)
 
 enum tensor {
     BEFORE_TENSORS = NO_TENSOR,
@@ -99,5 +115,7 @@ enum tensor {
         TENSOR_N
 };
 _Static_assert((int)TENSOR_N <= BODY_MAX_TENSORS, "more tensors than the builder holds");
+
+extern const struct body_tensor body_tensors[TENSOR_N];
 
 #endif

@@ -1,0 +1,17 @@
+/*
+ * The steps that lead from an empty file to the newest schema. Private to db/.
+ *
+ * Step i brings schema i to i + 1, in one transaction with its number. A step that was released is
+ * never changed.
+ */
+#ifndef DB_SCHEMA_H
+#define DB_SCHEMA_H
+
+#include "db/connection.h"
+
+extern const int schema_version; /* the newest: what user_version says */
+
+/* Up to the newest, in a file that is empty or ours and not newer; does not write where it is. */
+enum status schema_migrate(struct connection *connection, struct err *err);
+
+#endif

@@ -1,0 +1,73 @@
+/*
+ * Modules and parameters from a table: what the families share when they build a model.
+ *
+ * A table lists the parameters of one block, or of the model around the blocks, in registration
+ * order, each with the path of its module. The widths of all shapes come from the sizes alone, so
+ * that a table holds no number. A parameter that the sizes do without is passed over.
+ */
+#ifndef SRC_ARCH_BLOCK_H
+#define SRC_ARCH_BLOCK_H
+
+#include "src/model_builder.h"
+
+enum width {
+    W_END, /* ends a shape */
+    W_ONE,
+    W_HIDDEN,
+    W_INTERMEDIATE,
+    W_TWO_INTERMEDIATE, /* gate and up in one matrix */
+    W_QUERY,
+    W_KEY_VALUE,
+    W_QKV,
+    W_HEADS,
+    W_HEAD_DIM,
+    W_SHORT_CONV,
+    W_VOCAB,
+    W_POSITIONS,
+    WIDTH_N
+};
+enum { BLOCK_MAX_PARAMS = 32, BLOCK_MAX_SHAPE = 4, SHORT_CONV_TAPS = 4 };
+
+/* Several together: all hold. */
+enum block_flag {
+    BLOCK_BIAS = 1,    /* only where the sizes have biases */
+    BLOCK_NORM = 2,    /* after all others of its piece in the order of grad slots */
+    BLOCK_FP32 = 4,    /* computes in FP32 */
+    BLOCK_IF_FLAT = 8, /* only in a flat model */
+    BLOCK_UNLESS_FLAT = 16,
+};
+
+struct block_param {
+    const char *module; /* "self_attn.q_proj", below the block; "" is the block itself */
+    const char *name;   /* "weight" */
+    uint8_t shape[BLOCK_MAX_SHAPE]; /* enum width */
+    uint8_t piece;                  /* enum body_kind */
+    uint8_t flags;
+};
+
+struct block_builder {
+    struct model_builder model;
+    const struct dims *dims;
+    uint64_t width[WIDTH_N];
+};
+
+/* Starts an empty model, as model_builder_init(). */
+void block_builder_init(struct block_builder *b, const struct dims *dims, struct arena *arena,
+                        struct model *out);
+
+/* The blocks "0", "1", … below the open module, each an attention piece and an MLP piece. */
+enum status block_build_all(struct block_builder *b, const struct block_param *params, size_t n,
+                            struct err *err);
+
+/* A piece outside the blocks: parameters in modules below the open one. */
+enum status block_build_piece(struct block_builder *b, enum body_kind kind,
+                              const struct block_param *params, size_t n, struct err *err);
+
+/*
+ * The head below the open module: a matrix of its own, or a module without parameters that reads
+ * the embedding's weight, which is the given parameter.
+ */
+enum status block_build_head(struct block_builder *b, const char *name, uint32_t embedding,
+                             struct err *err);
+
+#endif

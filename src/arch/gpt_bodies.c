@@ -1,0 +1,229 @@
+/*
+ * gpt2 and mpt: the operators of their blocks, as tables of lifetimes (src/body_builder.h tells how
+ * to read them): LayerNorm, queries, keys and values in one matrix, GELU, biases or none.
+ *
+ * Lifetimes: spec MEMORY 2.4, 3.4 and, for torch-compile, what 3.3 has for llama. Bytes moved: spec
+ * COST 3, list (a); torch-compile, which has no list, fuses residuals and norms as list (b) does.
+ */
+#include "src/arch/arch.h"
+#include "src/arch/body_tensors.h"
+#include "src/arch/outer_bodies.h"
+#include "src/body_builder.h"
+
+/* ---- torch-eager -------------------------------------------------------------------------- */
+
+static const struct body_row layer_norm[] = {
+    {RUN(LAYER_NORM), MOVES(PER_TOKEN(4, H)), BORN(NORMED, MEAN, RSTD), DIES(MEAN, RSTD)},
+};
+static const struct body_row layer_norm_backward[] = {
+    {RUN(LAYER_NORM), MORE_KERNELS(1), MOVES(PER_TOKEN(10, H)), BORN(D_BRANCH, G_NORM)},
+    {ALSO_BORN(G_NORM_BIAS), .when = WHEN_BIASED},
+    ENDS(MEAN, RSTD, IN, D_NORMED),
+};
+
+/* The branch's gradient is added into the residual's buffer. */
+static const struct body_row residual_backward[] = {
+    {RUN(ADD), MOVES(PER_TOKEN(6, H)), DIES(D_BRANCH)},
+};
+
+/* The kernel reads its three inputs as views of one matrix, which is saved as a whole. */
+static const struct body_row eager_attention[] = {
+    {LINEAR(QKV, H), BORN(QKV)},
+    {ATTEND, BORN(ATTENDED, LSE), DIES(LSE)},
+    {LINEAR(H, Q), BORN(BRANCH), DIES(NORMED, QKV, ATTENDED)},
+    {RUN(ADD), MOVES(PER_TOKEN(6, H)), BORN(OUT), DIES(BRANCH, IN)},
+};
+#define BIAS_SUM(op, dim) \
+    RUN(op), .weight_grad = true, .when = WHEN_BIASED, MOVES(PER_TOKEN(2, dim))
+static const struct body_row eager_attention_backward[] = {
+    {LINEAR_DGRAD(H, Q), BORN(D_ATTENDED)},
+    {LINEAR_WGRAD(H, Q), BORN(G_O)},
+    {BIAS_SUM(SUM, H), BORN(G_O_BIAS)},
+    {ATTEND, MORE_KERNELS(2), BORN(D_Q, D_K, D_V, ROW_SUMS, D_Q_SUM),
+     DIES(ROW_SUMS, D_Q_SUM, LSE, ATTENDED, QKV, D_ATTENDED)},
+    {RUN(CAT), MOVES(PER_TOKEN(4, QKV)), BORN(D_QKV), DIES(D_Q, D_K, D_V)},
+    {LINEAR_DGRAD(QKV, H), BORN(D_NORMED)},
+    {LINEAR_WGRAD(QKV, H), BORN(G_QKV)},
+    {BIAS_SUM(SUM, QKV), BORN(G_QKV_BIAS)},
+    ENDS(NORMED, D_QKV),
+};
+
+static const struct body_row eager_mlp[] = {
+    {LINEAR(F, H), BORN(UP)},
+    {RUN(GELU), MOVES(PER_TOKEN(4, F)), BORN(ACTIVE), DIES(UP)},
+    {LINEAR(H, F), BORN(BRANCH), DIES(ACTIVE, NORMED)},
+    {RUN(ADD), MOVES(PER_TOKEN(6, H)), BORN(OUT), DIES(BRANCH, IN)},
+};
+static const struct body_row eager_mlp_backward[] = {
+    {LINEAR_DGRAD(H, F), BORN(D_ACTIVE)},
+    {LINEAR_WGRAD(H, F), BORN(G_DOWN)},
+    {BIAS_SUM(SUM, H), BORN(G_DOWN_BIAS)},
+    ENDS(ACTIVE),
+    {RUN(GELU), MOVES(PER_TOKEN(6, F)), BORN(D_UP), DIES(UP, D_ACTIVE)},
+    {LINEAR_DGRAD(F, H), BORN(D_NORMED)},
+    {LINEAR_WGRAD(F, H), BORN(G_UP)},
+    {BIAS_SUM(SUM, F), BORN(G_UP_BIAS)},
+    ENDS(NORMED, D_UP),
+};
+
+/* A checkpointed region holds its input until its last node has run. */
+static const struct body_row eager_region_end[] = {ENDS(IN)};
+
+/* The caller's variable holds the input until the final norm returns. */
+static const struct body_row final_norm_end[] = {ENDS(IN)};
+
+/* ---- torch-compile ------------------------------------------------------------------------ */
+
+static const struct body_row compiled_norm[] = {
+    {RUN(FUSED), .when = WHEN_FORWARD, MOVES(PER_TOKEN(4, H)), BORN(MEAN, RSTD, NORMED)},
+    {RUN(FUSED), .when = WHEN_RECOMPUTE, MOVES(PER_TOKEN(4, H)), BORN(NORMED)},
+};
+
+static const struct body_row compiled_attention[] = {
+    {LINEAR(QKV, H), BORN(QKV), DIES(NORMED)},
+    {ATTEND, BORN(ATTENDED, LSE), DIES(QKV)},
+    {LINEAR(H, Q), BORN(BRANCH)},
+    {RUN(FUSED), MOVES(PER_TOKEN(4, H)), BORN(OUT), DIES(BRANCH)},
+};
+static const struct body_row compiled_attention_end[] = {ENDS(MEAN, RSTD, ATTENDED, LSE)};
+
+static const struct body_row compiled_attention_backward[] = {
+    {LINEAR_WGRAD(H, Q), BORN(G_O)},
+    {BIAS_SUM(FUSED, H), BORN(G_O_BIAS)},
+    {LINEAR_DGRAD(H, Q), BORN(D_ATTENDED)},
+    {ATTEND, MORE_KERNELS(2), BORN(D_Q, D_K, D_V, ROW_SUMS, D_Q_SUM),
+     DIES(D_Q_SUM, ROW_SUMS, D_ATTENDED, QKV)},
+    {RUN(FUSED), MOVES(PER_TOKEN(4, QKV)), BORN(D_QKV), DIES(D_Q, D_K, D_V)},
+    {LINEAR_WGRAD(QKV, H), BORN(G_QKV)},
+    {BIAS_SUM(FUSED, QKV), BORN(G_QKV_BIAS)},
+    /* the norm's result is written over this product */
+    {LINEAR_DGRAD(QKV, H), BORN(D_IN), DIES(D_QKV)},
+    {RUN(FUSED), MOVES(PER_TOKEN(8, H)), BORN(G_NORM)},
+    {ALSO_BORN(G_NORM_BIAS), .when = WHEN_BIASED},
+    ENDS(D_OUT),
+};
+
+static const struct body_row compiled_mlp[] = {
+    {LINEAR(F, H), BORN(UP), DIES(NORMED)},
+    {RUN(FUSED), MOVES(PER_TOKEN(4, F)), .over = UP, BORN(ACTIVE)},
+    {LINEAR(H, F), BORN(OUT)},
+    {RUN(FUSED), MOVES(PER_TOKEN(4, H))},
+};
+static const struct body_row compiled_mlp_end[] = {ENDS(IN, MEAN, RSTD, UP)};
+
+static const struct body_row compiled_mlp_backward[] = {
+    {LINEAR_DGRAD(H, F), BORN(D_ACTIVE)},
+    {LINEAR_WGRAD(H, F), BORN(G_DOWN), DIES(ACTIVE)},
+    {BIAS_SUM(FUSED, H), BORN(G_DOWN_BIAS)},
+    /* the gradient of up is written over that of its activation */
+    {RUN(FUSED), MOVES(PER_TOKEN(6, F)), DIES(UP)},
+    {LINEAR_WGRAD(F, H), BORN(G_UP)},
+    {BIAS_SUM(FUSED, F), BORN(G_UP_BIAS)},
+    {LINEAR_DGRAD(F, H), BORN(D_NORMED), DIES(D_ACTIVE, NORMED)},
+    {RUN(FUSED), MOVES(PER_TOKEN(8, H)), BORN(D_IN, G_NORM)},
+    {ALSO_BORN(G_NORM_BIAS), .when = WHEN_BIASED},
+    ENDS(D_NORMED, IN),
+};
+
+/*
+ * What autograd holds for a compiled backward lives until that returns. With checkpointing the
+ * recomputed tensors are variables of its own, and end with their last use or here.
+ */
+static const struct body_row compiled_attention_late[] = {
+    ENDS(MEAN, RSTD),
+    ENDS(LSE, ATTENDED, QKV, NORMED, IN),
+};
+static const struct body_row compiled_mlp_late[] = {
+    ENDS(MEAN, RSTD),
+    ENDS(ACTIVE, UP, NORMED, IN),
+    ENDS(D_OUT),
+};
+static const struct body_row compiled_attention_late_full[] = {
+    ENDS(NORMED, ATTENDED, LSE, D_OUT),
+    ENDS(IN),
+};
+static const struct body_row compiled_mlp_late_full[] = {
+    ENDS(NO_TENSOR), /* attention's first row comes before all of these */
+    ENDS(D_OUT),
+};
+
+/* ---- parts: [without and with biases] ----------------------------------------------------- */
+
+#define RESIDUAL {IN, OUT, D_OUT, D_IN}
+#define EAGER_ATTENTION(...)                                        \
+    {                                                               \
+        .forward = {BODY_ROWS(layer_norm), BODY_ROWS(eager_attention)}, \
+        .backward = {BODY_ROWS(eager_attention_backward), BODY_ROWS(layer_norm_backward), \
+                     BODY_ROWS(residual_backward)},                 \
+        .late_backward = {[AC_FULL] = BODY_ROWS(eager_region_end)}, \
+        .boundary = RESIDUAL, .grads = {__VA_ARGS__},               \
+    }
+#define EAGER_MLP(...)                                              \
+    {                                                               \
+        .forward = {BODY_ROWS(layer_norm), BODY_ROWS(eager_mlp)},   \
+        .backward = {BODY_ROWS(eager_mlp_backward), BODY_ROWS(layer_norm_backward), \
+                     BODY_ROWS(residual_backward)},                 \
+        .boundary = RESIDUAL, .grads = {__VA_ARGS__},               \
+    }
+#define COMPILED(core, ...)                                         \
+    {                                                               \
+        .forward = {BODY_ROWS(compiled_norm), BODY_ROWS(core)},     \
+        .backward = {BODY_ROWS(core##_backward)},                   \
+        .late_forward = BODY_ROWS(core##_end),                      \
+        .late_backward = {[AC_NONE] = BODY_ROWS(core##_late),       \
+                          [AC_FULL] = BODY_ROWS(core##_late_full)}, \
+        .boundary = RESIDUAL, .grads = {__VA_ARGS__},               \
+    }
+#define FINAL_NORM(...)                                             \
+    {                                                               \
+        .forward = {BODY_ROWS(layer_norm), BODY_ROWS(final_norm_end)}, \
+        .backward = {BODY_ROWS(layer_norm_backward)},               \
+        .boundary = {IN, NORMED, D_NORMED, D_BRANCH},               \
+        .grads = {__VA_ARGS__},                                     \
+    }
+#define ATTENTION_GRADS G_QKV, G_O, G_NORM
+#define MLP_GRADS G_UP, G_DOWN, G_NORM
+#define BIASED_ATTENTION_GRADS G_QKV, G_QKV_BIAS, G_O, G_O_BIAS, G_NORM, G_NORM_BIAS
+#define BIASED_MLP_GRADS G_UP, G_UP_BIAS, G_DOWN, G_DOWN_BIAS, G_NORM, G_NORM_BIAS
+
+static const struct body_part eager_parts[2][2] = {
+    {EAGER_ATTENTION(ATTENTION_GRADS), EAGER_MLP(MLP_GRADS)},
+    {EAGER_ATTENTION(BIASED_ATTENTION_GRADS), EAGER_MLP(BIASED_MLP_GRADS)},
+};
+static const struct body_part compiled_parts[2][2] = {
+    {COMPILED(compiled_attention, ATTENTION_GRADS), COMPILED(compiled_mlp, MLP_GRADS)},
+    {COMPILED(compiled_attention, BIASED_ATTENTION_GRADS),
+     COMPILED(compiled_mlp, BIASED_MLP_GRADS)},
+};
+static const struct body_part final_norm_parts[2] = {FINAL_NORM(G_NORM),
+                                                     FINAL_NORM(G_NORM, G_NORM_BIAS)};
+
+static enum status add_block(struct body_builder *builder, struct err *err)
+{
+    const struct body_options *options = &builder->table->options;
+    const struct body_part *parts = options->ops == OPS_TORCH_COMPILE
+                                        ? compiled_parts[builder->biased]
+                                        : eager_parts[builder->biased];
+    struct body_recipe recipe = {
+        .kind = BODY_BLOCK, .parts = {&parts[0], &parts[1]}, .n_part = 2, .ac = options->ac};
+    enum status status = body_builder_add(builder, &recipe, err);
+
+    for (uint32_t half = 0; half < 2 && !status && options->ac == AC_NONE; half++) {
+        recipe = (struct body_recipe){.kind = half == 0 ? BODY_ATTENTION : BODY_MLP,
+                                      .parts = {&parts[half]},
+                                      .n_part = 1,
+                                      .ac = AC_NONE};
+        status = body_builder_add(builder, &recipe, err);
+    }
+    return status;
+}
+
+/* Compilation and checkpointing go block by block: the rest is the same in all profiles. */
+enum status gpt_bodies(const struct model *model, struct body_builder *builder, struct err *err)
+{
+    builder->tensors = body_tensors;
+    enum status status = add_block(builder, err);
+    if (!status)
+        status = outer_bodies(model, &final_norm_parts[builder->biased], builder, err);
+    return status;
+}

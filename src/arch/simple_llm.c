@@ -1,0 +1,89 @@
+/*
+ * simple-llm: the shape of a common FSDP2 tutorial. Its attention computes qkv_proj and does not
+ * use the result, so that one parameter of each block never has a gradient. Source: INPUTS 2.3.
+ *
+ * Parameters only: a step that leaves gradients out is not built yet.
+ */
+#include <inttypes.h>
+
+#include "src/arch/arch.h"
+#include "src/arch/arch_config.h"
+#include "src/arch/block.h"
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+static enum status check(const struct dims *dims, struct err *err)
+{
+    if (dims->vocab == 0)
+        return dims_fail(err, "vocab", "at least 1 is needed");
+    if (dims->positions > 0)
+        return dims_fail(err, "positions", "simple-llm learns none, 0 is the only value");
+    if (dims->heads * dims->head_dim != dims->hidden)
+        return dims_fail(err, "head_dim", "times heads it is not hidden, which is %" PRIu64,
+                         dims->hidden);
+    if (dims->kv_heads != dims->heads)
+        return dims_fail(err, "kv_heads", "simple-llm has as many as heads, which is %" PRIu64,
+                         dims->heads);
+    if (dims->tied || dims->bias || dims->flat)
+        return dims_fail(err,
+                         dims->tied   ? "tied"
+                         : dims->bias ? "bias"
+                                      : "flat",
+                         "true is not supported for simple-llm");
+    return STATUS_OK;
+}
+
+/* Norms have biases, linear layers have none. */
+static const struct block_param block[] = {
+    {"norm1", "weight", {W_HIDDEN}, BODY_ATTENTION, BLOCK_NORM},
+    {"norm1", "bias", {W_HIDDEN}, BODY_ATTENTION, BLOCK_NORM},
+    {"norm2", "weight", {W_HIDDEN}, BODY_MLP, BLOCK_NORM},
+    {"norm2", "bias", {W_HIDDEN}, BODY_MLP, BLOCK_NORM},
+    {"qkv_proj", "weight", {W_QKV, W_HIDDEN}, BODY_ATTENTION, 0},
+    {"out_proj", "weight", {W_HIDDEN, W_QUERY}, BODY_ATTENTION, 0},
+    {"mlp_gate_up", "weight", {W_TWO_INTERMEDIATE, W_HIDDEN}, BODY_MLP, 0},
+    {"mlp_down", "weight", {W_HIDDEN, W_INTERMEDIATE}, BODY_MLP, 0},
+};
+static const struct block_param embedding[] = {
+    {"tok_embeddings", "weight", {W_VOCAB, W_HIDDEN}, BODY_EMBEDDING, 0},
+};
+static const struct block_param norm[] = {
+    {"norm", "weight", {W_HIDDEN}, BODY_NORM, BLOCK_NORM},
+    {"norm", "bias", {W_HIDDEN}, BODY_NORM, BLOCK_NORM},
+};
+
+static enum status build(const struct dims *dims, struct arena *arena, struct model *out,
+                         struct err *err)
+{
+    struct block_builder b;
+    block_builder_init(&b, dims, arena, out);
+    enum status status = block_build_piece(&b, BODY_EMBEDDING, embedding, LENGTH(embedding), err);
+    model_builder_enter(&b.model, "layers");
+    if (!status)
+        status = block_build_all(&b, block, LENGTH(block), err);
+    if (status)
+        return status;
+    model_builder_leave(&b.model);
+    status = block_build_piece(&b, BODY_NORM, norm, LENGTH(norm), err);
+    if (!status)
+        status = block_build_head(&b, "output", 0, err);
+    if (!status)
+        model_builder_finish(&b.model);
+    return status;
+}
+
+static const char *const model_types[] = {NULL};
+static const char *const extra[] = {NULL};
+
+const struct arch arch_simple_llm = {
+    .name = "simple-llm",
+    .model_types = model_types,
+    .check = check,
+    .build = build,
+    .no_step =
+        "its 'qkv_proj' is computed but not used, and a parameter without gradient cannot be "
+        "left out of the reductions yet",
+    .no_step_status = STATUS_NO,
+    .prefix = "",
+    .extra = extra,
+};

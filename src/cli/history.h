@@ -1,0 +1,40 @@
+/*
+ * The run history as the commands use it: which file it is, and a report as a run in it.
+ *
+ * The file is opened when the first run is stored, so that a command that fails before leaves
+ * nothing behind. A run that cannot be stored is no reason to withhold an answer: the first failure
+ * is kept until the end, and nothing more is stored after it.
+ */
+#ifndef SRC_CLI_HISTORY_H
+#define SRC_CLI_HISTORY_H
+
+#include "db/store.h"
+#include "src/cli/sim_report.h"
+
+/* --db FILE, else UNSHARD_DB, else the default; STATUS_USAGE for no name, and without a home. */
+enum status history_path(const struct options *options, struct arena *arena, const char **out,
+                         struct err *err);
+
+struct history {
+    const struct options *options;
+    enum run_kind kind;
+    uint64_t group;
+    struct arena arena, run; /* path; the run that is being stored */
+    const char *path;
+    struct store *store; /* NULL before the first run */
+    struct err err;      /* the first failure */
+    int64_t first_id, last_id;
+    uint32_t n;
+};
+
+/* STATUS_USAGE for --db together with --no-db. To be ended also where it fails. */
+enum status history_begin(const struct options *options, enum run_kind kind,
+                          struct history *history, struct err *err);
+/* Sets the report's run_id, unless --no-db is given or something failed. */
+void history_put(struct history *history, struct sim_report *report);
+/* "run 17 stored in FILE", or nothing where nothing was stored. */
+void history_text(const struct history *history, const struct term *term, struct text *out);
+/* STATUS_DB and a warning where something failed. */
+enum status history_end(struct history *history, struct text *warnings);
+
+#endif

@@ -1,0 +1,50 @@
+/*
+ * Compared plans as JSON, schema "unshard.plan/1". Fields may be added, never renamed.
+ *
+ * Rows are in the order of their ranks, the refused behind them with rank null. What a row has of
+ * "unshard.sim/1" was added when it was simulated.
+ */
+#include <math.h>
+
+#include "src/cli/plan_rank.h"
+#include "src/cli/plan_report.h"
+#include "src/json.h"
+
+static void add_rank_or_null(struct cJSON *parent, const char *key, const struct plan_row *row)
+{
+    if (row && row->rank != PLAN_NO_RANK)
+        json_add_u64(parent, key, row->rank);
+    else
+        json_add_number(parent, key, NAN, 1); /* what is not finite is written as null */
+}
+
+static void add_row(struct plan_row *row, struct cJSON *rows)
+{
+    add_rank_or_null(row->json, "rank", row);
+    json_add_bool(row->json, "tied_with_first", row->tied);
+    json_add_bool(row->json, "on_front", row->on_front);
+    json_add_root(rows, NULL, row->json);
+    row->json = NULL;
+}
+
+void plan_report_json(struct plan_report *report, struct text *out)
+{
+    struct cJSON *root = json_new_object();
+    json_add_string(root, "schema", "unshard.plan/1");
+    json_add_string(root, "model", report->model);
+    json_add_u64(root, "parameters", report->parameters);
+    json_add_string(root, "cluster", report->cluster);
+    json_add_u64(root, "memory_limit_bytes", report->limit_bytes);
+    json_add_number(root, "tie_pct", 100 * PLAN_TIE_SHARE, 1);
+    add_rank_or_null(root, "best", report->best);
+    struct cJSON *front = json_add_array(root, "front"); /* ranks */
+    for (uint32_t i = 0; i < report->n_row; i++) {
+        if (report->rows[i].on_front)
+            json_add_u64(front, NULL, report->rows[i].rank);
+    }
+    struct cJSON *rows = json_add_array(root, "rows");
+    for (uint32_t i = 0; i < report->n_row; i++)
+        add_row(&report->rows[i], rows);
+    json_print(root, out);
+    json_free(root);
+}

@@ -1,0 +1,37 @@
+/*
+ * The progress line; see plan_progress.h. The clock decides only whether and when there is one,
+ * never what a command answers.
+ */
+#include "src/cli/plan_progress.h"
+
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+struct plan_progress plan_progress_begin(void)
+{
+    return (struct plan_progress){.start_ns = now_ns(), .terminal = isatty(STDERR_FILENO)};
+}
+
+void plan_progress_at(struct plan_progress *progress, uint32_t done, uint32_t all)
+{
+    if (!progress->terminal || now_ns() - progress->start_ns < 1000000000)
+        return;
+    fprintf(stderr, "\r%u of %u plans simulated", done, all);
+    fflush(stderr);
+    progress->shown = true;
+}
+
+void plan_progress_end(struct plan_progress *progress)
+{
+    if (progress->shown)
+        fprintf(stderr, "\r%*s\r", 60, "");
+    progress->shown = false;
+}

@@ -1,0 +1,43 @@
+/*
+ * Which plan is better: order, ties, the Pareto front and the one to take. Numbers in, places out.
+ *
+ * Plans of one command share all constants, so that most of what is uncertain about a time is
+ * uncertain about both times in the same way. They are compared in pairs, low with low, mid with
+ * mid, high with high: a difference counts where all three agree on its sign and it is no smaller
+ * than PLAN_TIE_SHARE.
+ */
+#ifndef SRC_CLI_PLAN_RANK_H
+#define SRC_CLI_PLAN_RANK_H
+
+#include "src/cli/plan_row.h"
+
+/*
+ * Of the faster one's mid time. What does not cancel between two plans is the constants of
+ * communication; when one of them (contention, latency, jitter) is off by a fifth, a step changes
+ * by up to about this much (spec COST 7).
+ */
+#define PLAN_TIE_SHARE 0.01
+
+/* Neither is faster than the other for sure. */
+bool plan_rows_tie(const struct plan_row *a, const struct plan_row *b);
+
+/*
+ * Sorts rows and fills in where each stands. First those that fit, by mid time; then those that do
+ * not, by memory needed; the refused last, without a rank. Of what is equal less memory comes
+ * first, then fewer units, then what was asked for first.
+ *
+ * on_front: no other is as fast and as small, of those that fit or, where none does, of all that
+ * could be built. Of several that are equal in both only the first.
+ */
+void plan_rows_rank(struct plan_row *rows, uint32_t n);
+
+/*
+ * The one to take, of ranked rows: of rank 1 and those on the front that tie with it the one with
+ * the fewest units, the first of these. NULL where none fits.
+ */
+const struct plan_row *plan_rows_best(const struct plan_row *rows, uint32_t n);
+
+/* The one that needs the least memory; NULL where all are refused. */
+const struct plan_row *plan_rows_smallest(const struct plan_row *rows, uint32_t n);
+
+#endif

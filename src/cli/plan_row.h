@@ -1,0 +1,36 @@
+/*
+ * A plan that is compared with others: the numbers that decide, and where it stands among them.
+ *
+ * Plain data, so that ranking and picture need no simulation. Made by cmd_plan.c, put in order by
+ * plan_rank.c.
+ */
+#ifndef SRC_CLI_PLAN_ROW_H
+#define SRC_CLI_PLAN_ROW_H
+
+#include "src/cli/options.h"
+#include "src/cluster.h"
+
+enum { PLAN_NO_RANK = 0 };
+struct cJSON;
+
+struct plan_row {
+    struct options options; /* of this plan alone, one value each */
+    const char *refused;    /* why it cannot be built; nothing below then; or NULL */
+
+    int64_t step_ns[SPREAD_N];
+    int64_t exposed_ns;
+    double overlap_pct; /* NAN without communication */
+    /* the highest of initialisation, first and third step; total has what is outside torch */
+    uint64_t allocated_bytes, active_bytes, reserved_bytes, total_bytes;
+    uint64_t moved_bytes; /* of all collectives of a step */
+    uint32_t n_unit, n_collective;
+    bool fits, near_limit, may_not_fit;
+    const char *peak; /* which moment and class make it as large as it is */
+
+    struct cJSON *json; /* the row but for where it stands, or NULL where nobody asked */
+
+    uint32_t rank;       /* from 1, or PLAN_NO_RANK */
+    bool tied, on_front; /* with rank 1; of time and memory */
+};
+
+#endif

@@ -1,0 +1,63 @@
+/*
+ * The state of a cut while it is made: what plan_cut.c finds and plan_refuse.c judges. Internal to
+ * the two.
+ *
+ * The root counts as the draft after the last one, so that every module has an owner.
+ */
+#ifndef SRC_PLAN_CUT_INNER_H
+#define SRC_PLAN_CUT_INNER_H
+
+#include "src/plan_cut.h"
+
+/* What is known of one draft while it becomes a unit. */
+struct cut_unit {
+    uint32_t n_param, n_fp32;             /* the latter: that compute in FP32 */
+    uint32_t outer, other_outer;          /* drafts around its modules: one, if all is well */
+    uint32_t first_segment, last_segment; /* of all that is inside its modules */
+    uint32_t n_module, shown[3], last;    /* its outermost modules, for the name */
+    bool in_a_row;                        /* they are neighbours under one parent */
+    uint16_t unit;                        /* in plan.units, NO_UNIT before it has a place */
+};
+
+struct cut {
+    struct plan *plan;
+    const struct model *model;
+    const struct unit_drafts *drafts;
+    struct arena *arena;
+    struct cut_unit *units;     /* one for each draft and the root's */
+    uint32_t *module_owner;     /* draft */
+    uint32_t *piece_owner;      /* draft */
+    uint32_t *first_segment_of; /* of a parameter: that computes with it, the head's of a tied */
+    uint32_t *last_segment_of;  /* weight included */
+};
+
+static inline uint32_t cut_root(const struct cut *cut)
+{
+    return cut->drafts->n_draft;
+}
+
+static inline uint32_t cut_owner(const struct cut *cut, uint32_t param)
+{
+    return cut->module_owner[cut->model->params[param].module];
+}
+
+/* The attention piece of a block of which the next piece is the MLP. */
+static inline bool cut_starts_block(const struct model *model, uint32_t piece)
+{
+    const struct piece *p = &model->pieces[piece];
+    return p->kind == BODY_ATTENTION && piece + 1 < model->n_piece && p[1].kind == BODY_MLP &&
+           p[1].layer == p->layer;
+}
+
+/* plan_cut.c */
+const char *cut_unit_name(const struct cut *cut, uint32_t draft);
+
+/* plan_refuse.c: in each of these a complaint is about the draft that is to blame. */
+/* Units as sets of modules, once each parameter has an owner; and the model as it is. */
+enum status cut_refuse_units(const struct cut *cut, struct err *err);
+/* A border inside of the piece, whose first parameter and this one have two owners. */
+enum status cut_fail_piece(const struct cut *cut, uint32_t piece, uint32_t param, struct err *err);
+/* Regions that are recomputed as a whole, once each piece has an owner. */
+enum status cut_refuse_regions(const struct cut *cut, struct err *err);
+
+#endif

@@ -1,0 +1,195 @@
+/*
+ * What cannot be run as units, and what to do about it; see plan_cut_inner.h. Nothing is changed
+ * here: all of it reads what the cut has found so far.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "src/arch/arch.h"
+#include "src/plan_cut_inner.h"
+
+static enum status refuse_empty(const struct cut *cut, struct err *err)
+{
+    uint32_t draft = 0;
+    while (draft < cut_root(cut) && cut->units[draft].n_param > 0)
+        draft++;
+    if (draft == cut_root(cut))
+        return STATUS_OK;
+
+    const struct unit_draft *source = &cut->drafts->drafts[draft];
+    uint32_t first = cut->units[draft].shown[0], inner = first;
+    while (inner < cut->model->modules[first].end && cut->module_owner[inner] == draft)
+        inner++;
+    if (inner == cut->model->modules[first].end)
+        return unit_draft_fail(source, err, "unit '%s' has no parameters",
+                               cut_unit_name(cut, draft));
+    return unit_draft_fail(source, err,
+                           "unit '%s' has no parameters: inner units such as '%s' own all of them; "
+                           "drop or narrow '%s', which names it",
+                           cut_unit_name(cut, draft), cut->model->modules[inner].path,
+                           source->origin);
+}
+
+/* Hooks have to nest: a unit that ends outside of one in which it began would reshard too early. */
+static enum status refuse_straddling(const struct cut *cut, struct err *err)
+{
+    for (uint32_t i = 0; i < cut_root(cut); i++) {
+        const struct cut_unit *unit = &cut->units[i];
+        if (unit->outer != unit->other_outer)
+            return unit_draft_fail(&cut->drafts->drafts[i], err,
+                                   "unit '%s' lies partly in unit '%s' and partly in '%s', it has "
+                                   "to be inside of one; split it or drop the outer unit",
+                                   cut_unit_name(cut, i), cut_unit_name(cut, unit->outer),
+                                   cut_unit_name(cut, unit->other_outer));
+    }
+    return STATUS_OK;
+}
+
+/* A tied weight has to be in the unit of the head too: no unit may read what another one owns. */
+static enum status refuse_split_tie(const struct cut *cut, struct err *err)
+{
+    const struct model *model = cut->model;
+    if (model->tied_head == 0)
+        return STATUS_OK;
+    uint32_t weight = model->piece_params[model->pieces[model->n_piece - 1].param];
+    uint32_t owner = cut_owner(cut, weight), head = cut->module_owner[model->tied_head];
+    if (owner == head)
+        return STATUS_OK;
+    uint32_t draft = owner == cut_root(cut) ? head : owner;
+    return unit_draft_fail(
+        &cut->drafts->drafts[draft], err,
+        "'%s' is the weight of '%s' as well, and FSDP2 refuses a parameter of two "
+        "units; a list in a file makes both one unit, as 'torchtitan' does, and "
+        "'block' leaves both to the root",
+        model->params[weight].name, model->modules[model->tied_head].path);
+}
+
+/* "'a.A_log', 'a.dt_bias' and 3 more": the parameters of a unit that keep FP32, or do not. */
+static const char *list_params(const struct cut *cut, uint32_t draft, bool keep_fp32)
+{
+    enum { SHOWN = 2 };
+    const char *list = "";
+    unsigned n = 0;
+    for (uint32_t i = 0; i < cut->model->n_param; i++) {
+        const struct param *param = &cut->model->params[i];
+        if (cut_owner(cut, i) == draft && param->keep_fp32 == keep_fp32 && n++ < SHOWN)
+            list = arena_printf(cut->arena, "%s%s'%s'", list, *list ? ", " : "", param->name);
+    }
+    return n <= SHOWN ? list : arena_printf(cut->arena, "%s and %u more", list, n - SHOWN);
+}
+
+static enum status refuse_mixed_compute(const struct cut *cut, struct err *err)
+{
+    for (uint32_t draft = 0; draft <= cut_root(cut); draft++)
+        if (cut->units[draft].n_fp32 > 0 && cut->units[draft].n_fp32 < cut->units[draft].n_param)
+            return err_set(err, STATUS_NO,
+                           "unit '%s' mixes compute dtypes: %s in fp32, %s in %s; behavior "
+                           "torch-2.11 needs one per unit",
+                           cut_unit_name(cut, draft), list_params(cut, draft, true),
+                           list_params(cut, draft, false), dtype_name(cut->plan->param_dtype));
+    return STATUS_OK;
+}
+
+/* What the model itself, or what it has learned, does not allow. */
+static enum status refuse_model(const struct cut *cut, struct err *err)
+{
+    const struct model *model = cut->model;
+    const struct plan_options *options = &cut->plan->options;
+    if (model->arch->no_step)
+        return arch_fail_step(model, err);
+    if (model->arch->norm_is_fused && options->norm == NORM_COMPOSITE)
+        return err_set(
+            err, STATUS_USAGE,
+            "norm composite is a way to run RMSNorm; the LayerNorm of %s is one operator "
+            "in PyTorch too, use norm fused",
+            model->arch->name);
+    if (model->dims.positions > 0 && options->seq > model->dims.positions)
+        return err_set(err, STATUS_USAGE,
+                       "seq %" PRIu64 " is longer than the %" PRIu64 " positions that '%s' has "
+                       "learned; give a shorter one, or a model with more positions",
+                       options->seq, model->dims.positions, model->name);
+    return STATUS_OK;
+}
+
+/* The draft to blame: the one that is not the root, the later one if both are not. */
+static const struct unit_draft *source_of(const struct cut *cut, uint32_t a, uint32_t b)
+{
+    uint32_t draft = a == cut_root(cut) || (b != cut_root(cut) && b > a) ? b : a;
+    return &cut->drafts->drafts[draft];
+}
+
+/* "self_attn" of "model.layers.0.self_attn": the name of the module that has the parameter. */
+static const char *leaf_name(const struct model *model, uint32_t param)
+{
+    const char *path = model->modules[model->params[param].module].path;
+    const char *dot = strrchr(path, '.');
+    return dot ? dot + 1 : path;
+}
+
+/* A piece's norm comes last in the order of grad slots. */
+static const char *norm_name(const struct model *model, uint32_t piece)
+{
+    const struct piece *p = &model->pieces[piece];
+    return leaf_name(model, model->piece_params[p->param + p->n_param - 1]);
+}
+
+static bool is_block_half(const struct piece *piece)
+{
+    return piece->kind == BODY_ATTENTION || piece->kind == BODY_MLP;
+}
+
+enum status cut_fail_piece(const struct cut *cut, uint32_t piece, uint32_t param, struct err *err)
+{
+    const struct model *model = cut->model;
+    const struct piece *p = &model->pieces[piece];
+    uint32_t first = model->piece_params[p->param];
+    uint32_t a = cut_owner(cut, first), b = cut_owner(cut, param);
+    const struct unit_draft *source = source_of(cut, a, b);
+    const char *kind = body_kind_name(p->kind);
+    if (!is_block_half(p))
+        return unit_draft_fail(source, err,
+                               "a unit border cuts through the %s: '%s' is in unit "
+                               "'%s', '%s' in '%s'",
+                               kind, model->params[first].name, cut_unit_name(cut, a),
+                               model->params[param].name, cut_unit_name(cut, b));
+    uint32_t attention = p->kind == BODY_ATTENTION ? piece : piece - 1;
+    return unit_draft_fail(source, err,
+                           "a unit border cuts through the %s of layer %u: '%s' is in unit '%s', "
+                           "'%s' in '%s'; inside a block a border can only run between attention "
+                           "with %s and mlp with %s, as in the scheme 'attn+mlp'",
+                           kind, p->layer, model->params[first].name, cut_unit_name(cut, a),
+                           model->params[param].name, cut_unit_name(cut, b),
+                           norm_name(model, attention), norm_name(model, attention + 1));
+}
+
+/* Full checkpointing recomputes a block as one region, so that its halves need one unit. */
+enum status cut_refuse_regions(const struct cut *cut, struct err *err)
+{
+    if (cut->plan->options.ac != AC_FULL)
+        return STATUS_OK;
+    for (uint32_t i = 0; i < cut->model->n_piece; i++) {
+        uint32_t a = cut->piece_owner[i];
+        if (!cut_starts_block(cut->model, i) || cut->piece_owner[i + 1] == a)
+            continue;
+        uint32_t b = cut->piece_owner[i + 1];
+        return unit_draft_fail(source_of(cut, a, b), err,
+                               "units '%s' and '%s' cut layer %u, which full checkpointing "
+                               "recomputes as a whole; until there are selective modes use whole "
+                               "blocks or no checkpointing",
+                               cut_unit_name(cut, a), cut_unit_name(cut, b),
+                               cut->model->pieces[i].layer);
+    }
+    return STATUS_OK;
+}
+
+enum status cut_refuse_units(const struct cut *cut, struct err *err)
+{
+    enum status status = refuse_empty(cut, err);
+    if (!status)
+        status = refuse_straddling(cut, err);
+    if (!status)
+        status = refuse_split_tie(cut, err);
+    if (!status)
+        status = refuse_mixed_compute(cut, err);
+    return status ? status : refuse_model(cut, err);
+}

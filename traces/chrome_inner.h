@@ -1,0 +1,33 @@
+/*
+ * The state of writing one trace, shared by the files that write its parts.
+ */
+#ifndef TRACES_CHROME_INNER_H
+#define TRACES_CHROME_INNER_H
+
+#include "traces/chrome_event.h"
+#include "traces/chrome_plan.h"
+#include "traces/out_file.h"
+
+struct chrome {
+    const struct run *run;
+    struct chrome_plan plan;
+    struct chrome_event event;
+    struct out_file out;
+    struct arena arena;
+    uint64_t rank, cpu_pid, device, gpu_pid;
+    const char *separator; /* what comes before the next event */
+    const char *group_ranks;
+    char kernel_names[TASK_KIND_N][DTYPE_N][96];
+    enum status status;
+    struct err *err;
+};
+
+/* After a write that failed nothing more is written; the first reason is the one told. */
+void chrome_put_text(struct chrome *chrome, const char *text, size_t length);
+
+void chrome_put_head(struct chrome *chrome, const char *path);
+
+/* "[0, 1, 2]"; shown: how many at most, the rest shortened as PyTorch does it. */
+const char *chrome_rank_list(struct arena *arena, uint64_t world, uint64_t shown);
+
+#endif
