@@ -5,6 +5,13 @@ unshard_LDADD = src/libcli.a $(unshard_libs)
 # All commands, so that tests can link what they judge.
 noinst_LIBRARIES += src/libcli.a
 src_libcli_a_SOURCES = \
+	src/cli/bench.c \
+	src/cli/bench.h \
+	src/cli/bench_folder.c \
+	src/cli/bench_sim.c \
+	src/cli/bench_step.c \
+	src/cli/bench_store.c \
+	src/cli/bench_trace.c \
 	src/cli/cmd_bench.c \
 	src/cli/cmd_cluster.c \
 	src/cli/cmd_explain.c \

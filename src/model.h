@@ -4,8 +4,8 @@
  * Knows nothing of ranks, units or dtypes of compute. Built by a family (src/arch/) from a few
  * sizes. Invariants: modules are in preorder, so that a subtree is a range; parameters are in
  * registration order (that of module.parameters()), so that a subtree's are a range too;
- * pieces are in forward order, the head last, and each parameter belongs to exactly one piece; but a
- * tied embedding's weight is the head's as well and is listed in both, first of all and last. Where
+ * pieces are in forward order, the head last, and each parameter belongs to exactly one piece; but
+ * a tied embedding's weight is the head's as well and listed in both, first of all and last. Where
  * shapes are known and the computation is not (struct arch: no_step) there may be no pieces at all.
  */
 #ifndef SRC_MODEL_H
@@ -115,10 +115,11 @@ struct model {
 };
 
 /*
- * what: a built-in name; a config.json, or a folder that holds one; unshard's own JSON; safetensors
- * (one file or an index), whose headers are held against the config.json beside them, or are all
- * that is known. layers > 0 cuts the model to that many blocks. Errors: STATUS_USAGE for a name
- * that is none of these (with the nearest), STATUS_INPUT for a file that makes no sense.
+ * what: a built-in name; a config.json; unshard's own JSON; safetensors (one file or an index),
+ * whose headers are held against the config.json beside them, or are all that is known; a folder,
+ * for the config.json in it or else for the weights. layers > 0 cuts the model to that many blocks.
+ * Errors: STATUS_USAGE for a name that is none of these (with the nearest), STATUS_INPUT for a file
+ * that makes no sense.
  */
 enum status model_open(const char *what, uint64_t layers, struct arena *arena, struct model *out,
                        struct err *err);

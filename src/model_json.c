@@ -257,7 +257,7 @@ enum status model_json_read(const struct json_at *root, struct arena *arena, str
     if (!status && model.arch != &arch_tensors)
         status = read_dims(root, model.arch, &model.dims, err);
     if (!status && json_has(root, "parameters"))
-        status = json_get_count(root, "parameters", MAX_COUNT, &count, err);
+        status = json_get_u64(root, "parameters", MAX_COUNT, &count, err);
     if (!status && (json_has(root, "tensors") || model.arch == &arch_tensors))
         status = read_tensors(root, arena, &list, err);
     if (status)

@@ -14,7 +14,7 @@ _unshard_operands() {
     case $2 in
     help) "$1" help | sed -n '/^commands:/,/^$/s/^  \([a-z]\{1,\}\) .*/\1/p' ;;
     sim | plan | explain) "$1" model list | sed 's/ .*//' ;;
-    bench) echo sim ;;
+    bench) echo sim store trace ;;
     history) echo list ;;
     trace)
         case $3 in

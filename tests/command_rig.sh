@@ -1,5 +1,6 @@
-# shellcheck shell=sh disable=SC2154,SC2034  # tmp comes from tap.sh; variables are for who reads this
-# Running the program and looking at what it says: . "$top_srcdir/tests/command_rig.sh", after tap.sh
+# shellcheck shell=sh disable=SC2154,SC2034  # tmp is of tap.sh; who sources this uses the rest
+# Running the program and looking at what it says. After tap.sh:
+# . "$top_srcdir/tests/command_rig.sh"
 
 # run ARGUMENTS: leaves $tmp/out, $tmp/err and $code
 run() {

@@ -8,6 +8,7 @@ AM_TESTS_ENVIRONMENT = \
 	UNSHARD='$(abs_top_builddir)/unshard$(EXEEXT)'; export UNSHARD; \
 	UNSHARD_SHARED="$${UNSHARD_SHARED:-$(abs_top_srcdir)/../shared}"; export UNSHARD_SHARED; \
 	ASAN_OPTIONS='$(ASAN_OPTIONS):detect_leaks=1:abort_on_error=1'; export ASAN_OPTIONS; \
+	XDG_DATA_HOME='$(abs_top_builddir)/tests/data'; export XDG_DATA_HOME; \
 	LC_ALL=C; export LC_ALL;
 
 # TAP, and what several tests share.
@@ -142,6 +143,7 @@ check_PROGRAMS += tests/trace_make
 tests_trace_make_SOURCES = tests/trace_make.c
 
 sh_tests = \
+	tests/bench.sh \
 	tests/cli.sh \
 	tests/docs.sh \
 	tests/history.sh \

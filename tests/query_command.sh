@@ -1,7 +1,7 @@
 #!/bin/sh
 # SQL over the run history: the three shapes of an answer, parameters, every view, and that nothing
 # can be changed.
-# shellcheck disable=SC2154,SC2317,SC2086  # tmp comes from tap.sh; checks are called by ok; $tiny is words
+# shellcheck disable=SC2154,SC2317,SC2086  # tmp is of tap.sh; ok calls checks; $tiny is words
 . "$top_srcdir/tests/tap.sh"
 . "$top_srcdir/tests/command_rig.sh"
 carriage=$(printf '\r')
@@ -25,7 +25,8 @@ ok "and ends no line with a blank" prints "select 1 as x, '' as name"
 echo "name" >"$tmp/want"
 ok "of no rows it has the names" prints "select name from v_unit where run = 99"
 printf 'x\na?[31mb?c\n' >"$tmp/want"
-ok "what a terminal obeys is replaced" prints "select 'a' || char(27) || '[31mb' || char(10) || 'c' as x"
+ok "what a terminal obeys is replaced" prints \
+    "select 'a' || char(27) || '[31mb' || char(10) || 'c' as x"
 long=$(printf '%0150d' 0)
 printf 'x\n%s\n' "$long" >"$tmp/want"
 ok "nothing is cut in a pipe" prints "select '$long' as x"

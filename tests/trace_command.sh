@@ -1,7 +1,7 @@
 #!/bin/sh
-# A stored run as a Chrome trace: written, checked, parsed and counted again by another language; and
-# traces that some reader would refuse or misread.
-# shellcheck disable=SC2154,SC2317,SC2086  # tmp comes from tap.sh; checks are called by ok; $tiny is words
+# A stored run as a Chrome trace: written, checked, parsed and counted again by another language;
+# and traces that some reader would refuse or misread.
+# shellcheck disable=SC2154,SC2317,SC2086  # tmp is of tap.sh; ok calls checks; $tiny is words
 . "$top_srcdir/tests/tap.sh"
 . "$top_srcdir/tests/command_rig.sh"
 mkdir "$tmp/out.d"
@@ -11,10 +11,12 @@ trace=$tmp/out.d/step.json
 run sim llama3-8b
 run sim $tiny
 ok "trace export" exits 0 trace export 1 -o "$trace"
+tasks=$(sql 'select tasks from v_run where run = 1')
 ok "says what it wrote" is "$(cat "$tmp/out")" \
-    "run 1, sim of llama3-8b, written to $trace: $(sql 'select tasks from v_run where run = 1') tasks"
+    "run 1, sim of llama3-8b, written to $trace: $tasks tasks"
 ok "which no reader would refuse" exits 0 trace check "$trace"
-ok "in one line" is "$(wc -l <"$tmp/out") $(grep -c '^no findings: [0-9,]* events, ' "$tmp/out")" "1 1"
+ok "in one line" is "$(wc -l <"$tmp/out") $(grep -c '^no findings: [0-9,]* events' "$tmp/out")" \
+    "1 1"
 ok "the newest is called last" exits 0 trace export last --output "$tmp/last.json" --json
 ok "JSON tells which that is" is "$(field schema) $(field run_id)" "unshard.trace_export/1 2"
 ok "a name that ends in .gz is compressed" exits 0 trace export 1 -o "$trace.gz"
@@ -41,7 +43,8 @@ sys.path.insert(0, sys.argv[2])
 from trace_recount import length, ns
 trace = json.load(open(sys.argv[1], encoding="utf-8"), parse_float=decimal.Decimal)
 begin = trace["metadata"]["window_begin_ns"]
-names = {"compute": "C", "copy-in": "AGI", "all-gather": "AG", "reduce-scatter": "RS", "all-reduce": "AR"}
+names = {"compute": "C", "copy-in": "AGI", "all-gather": "AG", "reduce-scatter": "RS",
+         "all-reduce": "AR"}
 tracks, spans = {}, {}
 for event in trace["traceEvents"]:
     track = event["pid"], event["tid"]
@@ -82,7 +85,8 @@ ok "-o without one" complains 2 "-o needs a value" trace export 1 -o
 ok "a run that is none" complains 2 "'first' is no run" trace export first -o "$tmp/x.json"
 ok "zero is none" complains 2 "'0' is no run" trace export 0 -o "$tmp/x.json"
 ok "a run that is not there" complains 2 "no run 99" trace export 99 -o "$tmp/x.json"
-ok "no history" complains 6 "no run was stored yet" trace export 1 -o "$tmp/x.json" --db "$tmp/no.db"
+ok "no history" complains 6 "no run was stored yet" trace export 1 -o "$tmp/x.json" \
+    --db "$tmp/no.db"
 ok "without a trace of it" test ! -e "$tmp/x.json"
 ok "a folder that is not there" complains 4 "$tmp/no/x.json" trace export 1 -o "$tmp/no/x.json"
 ok "a folder in place of a file" complains 4 "$tmp/out.d" trace export 1 -o "$tmp/out.d"

@@ -18,18 +18,26 @@ enum { TIMEOUT_MS = 60000 };
 enum measure { MEASURE_NUMBER, MEASURE_TEXT, MEASURE_NS, MEASURE_BYTES, MEASURE_BOOL };
 
 /* JSON has all columns, the table those with a title. */
+/* clang-format off */
 static const struct {
     const char *title, *key;
     enum measure measure;
 } columns[] = {
-    {"id", "run_id", MEASURE_NUMBER},     {"when (UTC)", "created", MEASURE_TEXT},
-    {NULL, "created_ns", MEASURE_NUMBER}, {"kind", "kind", MEASURE_TEXT},
-    {"model", "model", MEASURE_TEXT},     {NULL, "cluster", MEASURE_TEXT},
-    {"units", "units", MEASURE_NUMBER},   {"gpus", "gpus", MEASURE_NUMBER},
-    {"step", "step_ns", MEASURE_NS},      {"reserved", "reserved_bytes", MEASURE_BYTES},
-    {"fits", "fits", MEASURE_BOOL},       {NULL, "plan_group", MEASURE_NUMBER},
+    {"id", "run_id", MEASURE_NUMBER},
+    {"when (UTC)", "created", MEASURE_TEXT},
+    {NULL, "created_ns", MEASURE_NUMBER},
+    {"kind", "kind", MEASURE_TEXT},
+    {"model", "model", MEASURE_TEXT},
+    {NULL, "cluster", MEASURE_TEXT},
+    {"units", "units", MEASURE_NUMBER},
+    {"gpus", "gpus", MEASURE_NUMBER},
+    {"step", "step_ns", MEASURE_NS},
+    {"reserved", "reserved_bytes", MEASURE_BYTES},
+    {"fits", "fits", MEASURE_BOOL},
+    {NULL, "plan_group", MEASURE_NUMBER},
     {NULL, "command", MEASURE_TEXT},
 };
+/* clang-format on */
 enum { COLUMN_N = sizeof columns / sizeof *columns };
 
 /* In that order. reserved: the highest of the measured step, the first one and initialisation. */

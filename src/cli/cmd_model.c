@@ -107,7 +107,7 @@ static void add_states(const struct model *model, const struct states *states,
                  gigabytes(states->bytes[kind], bytes), text_count(states->bytes[kind], count));
     text_add(out, "  %-12s%12s GB  %s, %.4g bytes a parameter\n", "total",
              gigabytes(states->total, bytes), text_count(states->total, count),
-             (double)states->total / (double)model->n_element);
+             model->n_element > 0 ? (double)states->total / (double)model->n_element : 0.0);
 }
 
 static void show_json(const struct model *model, const struct states *states, bool with_states,

@@ -114,7 +114,7 @@ static struct column *make_columns(const struct grid *grid)
     }
     const unsigned line = line_columns();
     if (line > 0)
-        fit(widths, n, line);
+        fit(widths, n, line > LEAST_COLUMNS ? line : LEAST_COLUMNS);
     for (uint32_t i = 0; i < n; i++)
         columns[i].width = widths[i];
     return columns;

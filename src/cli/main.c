@@ -16,7 +16,7 @@ const char unshard_version[] = UNSHARD_VERSION;
 static const char *const list_or_show[] = {"list", "show", NULL};
 static const char *const history_words[] = {"list", NULL};
 static const char *const trace_words[] = {"export", "check", NULL};
-static const char *const benchmarks[] = {"sim", NULL};
+static const char *const benchmarks[] = {"sim", "store", "trace", NULL};
 
 #define MODEL_WORDS                                                                                \
     "MODEL is a name of 'unshard model list', a Hugging Face config.json, or a folder that holds " \
@@ -72,9 +72,13 @@ const struct command commands[] = {
               "number of 'unshard history list', or 'last'.",
      .actions = trace_words, .operand = "run or file",
      .operand_hint = "usage: unshard trace export RUN -o FILE | check FILE", .run = cmd_trace},
-    {"bench", COMMAND_BENCH, "sim", "how fast the simulator itself is on this machine",
-     .about = "Measure the simulator on one core: llama3-405b on 512 GPUs, torchtitan units. Each "
-              "number is the median of many runs after a warm-up.",
+    {"bench", COMMAND_BENCH, "sim | store | trace",
+     "how fast unshard itself is on this machine",
+     .about = "Measure unshard on one core: sim, the stages of a simulation; store, runs into a "
+              "database; trace, runs to Chrome traces, and their check. All with llama3-405b on "
+              "512 GPUs, torchtitan units; files are in TMPDIR, and removed. Each number is the "
+              "median of several runs after a warm-up; those with cpu in their names are CPU "
+              "time, which other programs disturb less.",
      .actions = benchmarks, .run = cmd_bench},
     {"help", COMMAND_HELP, "[COMMAND]", "this overview, or the options of a command",
      .about = "Print the overview, or what a command does and which options it takes.",

@@ -1,8 +1,8 @@
 /*
  * The option table, and the parser that reads a command line with it; see options.h.
  *
- * Every option has a long name; -h and -o are the only letters. Which command takes which option is a column of the table, so
- * that a new command needs no parser of its own.
+ * Every option has a long name; -h and -o are the only letters. Which command takes which option is
+ * a column of the table, so that a new command needs no parser of its own.
  */
 #include "src/cli/options.h"
 
@@ -301,8 +301,8 @@ static bool is_one_of(const char *text, const char *const *names)
 static enum status add_operand(const struct command *command, const char *text, struct options *out,
                                struct err *err)
 {
-    size_t n = 0,
-           most = (command->actions != NULL) + (command->operand != NULL) + command->n_more;
+    size_t n = 0, most = command->n_more;
+    most += (command->actions != NULL) + (command->operand != NULL);
     while (n < most && out->operands[n])
         n++;
     if (n == most)
