@@ -33,6 +33,7 @@ void block_builder_init(struct block_builder *b, const struct dims *dims, struct
 static bool exists(const struct block_builder *b, const struct block_param *param)
 {
     return !((param->flags & BLOCK_BIAS) && !b->dims->bias) &&
+           !((param->flags & BLOCK_IF_POSITIONS) && b->dims->positions == 0) &&
            !((param->flags & BLOCK_IF_FLAT) && !b->dims->flat) &&
            !((param->flags & BLOCK_UNLESS_FLAT) && b->dims->flat);
 }
@@ -148,27 +149,57 @@ enum status block_build_all(struct block_builder *b, const struct block_param *p
     return status;
 }
 
-enum status block_build_piece(struct block_builder *b, enum body_kind kind,
-                              const struct block_param *params, size_t n, struct err *err)
+/* A piece outside the blocks: parameters in modules below the open one. */
+static enum status build_piece(struct block_builder *b, enum body_kind kind,
+                               const struct block_params *params, struct err *err)
 {
     uint32_t ids[BLOCK_MAX_PARAMS];
-    enum status status = build_params(b, params, n, ids, err);
+    enum status status = build_params(b, params->at, params->n, ids, err);
     if (status)
         return status;
     model_builder_piece(&b->model, kind, 0);
-    add_piece_params(b, kind, params, n, ids);
+    add_piece_params(b, kind, params->at, params->n, ids);
     return STATUS_OK;
 }
 
-enum status block_build_head(struct block_builder *b, const char *name, uint32_t embedding,
-                             struct err *err)
+/*
+ * The head below the open module: a matrix of its own, or a module without parameters that reads
+ * the embedding's weight, which is the model's first parameter.
+ */
+static enum status build_head(struct block_builder *b, const char *name, struct err *err)
 {
-    const struct block_param own = {name, "weight", {W_VOCAB, W_HIDDEN}, BODY_HEAD, 0};
+    const struct block_param own[] = {{name, "weight", {W_VOCAB, W_HIDDEN}, BODY_HEAD, 0}};
+    const struct block_params head = BLOCK_PARAMS(own);
     if (!b->dims->tied)
-        return block_build_piece(b, BODY_HEAD, &own, 1, err);
+        return build_piece(b, BODY_HEAD, &head, err);
     b->model.model->tied_head = model_builder_enter(&b->model, name);
     model_builder_leave(&b->model);
     model_builder_piece(&b->model, BODY_HEAD, 0);
-    model_builder_piece_param(&b->model, embedding);
+    model_builder_piece_param(&b->model, 0);
+    return STATUS_OK;
+}
+
+enum status decoder_build(const struct decoder *decoder, const struct dims *dims,
+                          struct arena *arena, struct model *out, struct err *err)
+{
+    struct block_builder b;
+    enum status status;
+
+    block_builder_init(&b, dims, arena, out);
+    if (decoder->module)
+        model_builder_enter(&b.model, decoder->module);
+    if ((status = build_piece(&b, BODY_EMBEDDING, &decoder->embedding, err)))
+        return status;
+    model_builder_enter(&b.model, decoder->blocks);
+    if ((status = block_build_all(&b, decoder->block.at, decoder->block.n, err)))
+        return status;
+    model_builder_leave(&b.model);
+    if ((status = build_piece(&b, BODY_NORM, &decoder->norm, err)))
+        return status;
+    if (decoder->module)
+        model_builder_leave(&b.model);
+    if ((status = build_head(&b, decoder->head, err)))
+        return status;
+    model_builder_finish(&b.model);
     return STATUS_OK;
 }

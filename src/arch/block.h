@@ -35,6 +35,7 @@ enum block_flag {
     BLOCK_FP32 = 4,    /* computes in FP32 */
     BLOCK_IF_FLAT = 8, /* only in a flat model */
     BLOCK_UNLESS_FLAT = 16,
+    BLOCK_IF_POSITIONS = 32, /* only where positions are learned */
 };
 
 struct block_param {
@@ -44,6 +45,25 @@ struct block_param {
     uint8_t piece;                  /* enum body_kind */
     uint8_t flags;
 };
+
+struct block_params {
+    const struct block_param *at;
+    size_t n;
+};
+#define BLOCK_PARAMS(array)                      \
+    {                                            \
+        (array), sizeof(array) / sizeof *(array) \
+    }
+
+/* The modules of a decoder: embedding, blocks and norm below one module, then the head. */
+struct decoder {
+    const char *module; /* "model"; NULL: the model itself */
+    const char *blocks; /* "layers", below it */
+    const char *head;   /* "lm_head", beside it */
+    struct block_params embedding, block, norm;
+};
+enum status decoder_build(const struct decoder *decoder, const struct dims *dims,
+                          struct arena *arena, struct model *out, struct err *err);
 
 struct block_builder {
     struct model_builder model;
@@ -58,16 +78,5 @@ void block_builder_init(struct block_builder *b, const struct dims *dims, struct
 /* The blocks "0", "1", … below the open module, each an attention piece and an MLP piece. */
 enum status block_build_all(struct block_builder *b, const struct block_param *params, size_t n,
                             struct err *err);
-
-/* A piece outside the blocks: parameters in modules below the open one. */
-enum status block_build_piece(struct block_builder *b, enum body_kind kind,
-                              const struct block_param *params, size_t n, struct err *err);
-
-/*
- * The head below the open module: a matrix of its own, or a module without parameters that reads
- * the embedding's weight, which is the given parameter.
- */
-enum status block_build_head(struct block_builder *b, const char *name, uint32_t embedding,
-                             struct err *err);
 
 #endif

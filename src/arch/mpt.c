@@ -150,35 +150,26 @@ static const struct block_param block[] = {
 };
 static const struct block_param embedding[] = {
     {"wte", "weight", {W_VOCAB, W_HIDDEN}, BODY_EMBEDDING, 0},
-    {"wpe", "weight", {W_POSITIONS, W_HIDDEN}, BODY_EMBEDDING, 0},
+    {"wpe", "weight", {W_POSITIONS, W_HIDDEN}, BODY_EMBEDDING, BLOCK_IF_POSITIONS},
 };
 static const struct block_param norm[] = {
     {"norm_f", "weight", {W_HIDDEN}, BODY_NORM, BLOCK_NORM},
     {"norm_f", "bias", {W_HIDDEN}, BODY_NORM, BLOCK_NORM | BLOCK_BIAS},
 };
 
+static const struct decoder decoder = {
+    .module = "transformer",
+    .blocks = "blocks",
+    .head = "lm_head",
+    .embedding = BLOCK_PARAMS(embedding),
+    .block = BLOCK_PARAMS(block),
+    .norm = BLOCK_PARAMS(norm),
+};
+
 static enum status build(const struct dims *dims, struct arena *arena, struct model *out,
                          struct err *err)
 {
-    struct block_builder b;
-    size_t n_embedding = LENGTH(embedding) - (dims->positions == 0);
-    block_builder_init(&b, dims, arena, out);
-    model_builder_enter(&b.model, "transformer");
-    enum status status = block_build_piece(&b, BODY_EMBEDDING, embedding, n_embedding, err);
-    model_builder_enter(&b.model, "blocks");
-    if (!status)
-        status = block_build_all(&b, block, LENGTH(block), err);
-    if (status)
-        return status;
-    model_builder_leave(&b.model);
-    status = block_build_piece(&b, BODY_NORM, norm, LENGTH(norm), err);
-    if (status)
-        return status;
-    model_builder_leave(&b.model);
-    status = block_build_head(&b, "lm_head", 0, err);
-    if (!status)
-        model_builder_finish(&b.model);
-    return status;
+    return decoder_build(&decoder, dims, arena, out, err);
 }
 
 static const char *const model_types[] = {"mpt", NULL};

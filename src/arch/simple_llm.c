@@ -10,7 +10,6 @@
 #include "src/arch/arch_config.h"
 #include "src/arch/block.h"
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
 static enum status check(const struct dims *dims, struct err *err)
 {
@@ -52,24 +51,19 @@ static const struct block_param norm[] = {
     {"norm", "bias", {W_HIDDEN}, BODY_NORM, BLOCK_NORM},
 };
 
+static const struct decoder decoder = {
+    .module = NULL,
+    .blocks = "layers",
+    .head = "output",
+    .embedding = BLOCK_PARAMS(embedding),
+    .block = BLOCK_PARAMS(block),
+    .norm = BLOCK_PARAMS(norm),
+};
+
 static enum status build(const struct dims *dims, struct arena *arena, struct model *out,
                          struct err *err)
 {
-    struct block_builder b;
-    block_builder_init(&b, dims, arena, out);
-    enum status status = block_build_piece(&b, BODY_EMBEDDING, embedding, LENGTH(embedding), err);
-    model_builder_enter(&b.model, "layers");
-    if (!status)
-        status = block_build_all(&b, block, LENGTH(block), err);
-    if (status)
-        return status;
-    model_builder_leave(&b.model);
-    status = block_build_piece(&b, BODY_NORM, norm, LENGTH(norm), err);
-    if (!status)
-        status = block_build_head(&b, "output", 0, err);
-    if (!status)
-        model_builder_finish(&b.model);
-    return status;
+    return decoder_build(&decoder, dims, arena, out, err);
 }
 
 static const char *const model_types[] = {NULL};
