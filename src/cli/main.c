@@ -18,9 +18,9 @@ static const char *const history_words[] = {"list", NULL};
 static const char *const trace_words[] = {"export", "check", NULL};
 static const char *const benchmarks[] = {"sim", "store", "trace", NULL};
 
-#define MODEL_WORDS                                                                                \
-    "MODEL is a name of 'unshard model list', a Hugging Face config.json, or a folder that holds " \
-    "one."
+#define MODEL_WORDS                                                                              \
+    "MODEL is a name of 'unshard model list', a Hugging Face config.json (llama, mpt, gpt2), a " \
+    "folder that holds one, or what 'unshard model show --json' printed."
 
 const struct command commands[] = {
     {"sim", COMMAND_SIM, "MODEL", "simulate a training step: its time, its memory, does it fit",
@@ -46,8 +46,9 @@ const struct command commands[] = {
      .operand = "model", .operand_hint = "give a name of 'unshard model list' or a config.json",
      .run = cmd_explain},
     {"model", COMMAND_MODEL, "list | show MODEL", "built-in models; a model's parameters and sizes",
-     .about = "List the models that need no file, or show one with the shapes of its parameters. "
-              "" MODEL_WORDS,
+     .about = "List the models that need no file, or show one with the shapes of its "
+              "parameters. " MODEL_WORDS
+              " A safetensors file, or the index of several, can be shown too.",
      .actions = list_or_show, .operand = "model",
      .operand_hint = "give a name of 'unshard model list' or a config.json", .run = cmd_model},
     {"cluster", COMMAND_CLUSTER, "list | show NAME", "GPUs and links that steps are priced on",
@@ -72,8 +73,7 @@ const struct command commands[] = {
               "number of 'unshard history list', or 'last'.",
      .actions = trace_words, .operand = "run or file",
      .operand_hint = "usage: unshard trace export RUN -o FILE | check FILE", .run = cmd_trace},
-    {"bench", COMMAND_BENCH, "sim | store | trace",
-     "how fast unshard itself is on this machine",
+    {"bench", COMMAND_BENCH, "sim | store | trace", "how fast unshard itself is on this machine",
      .about = "Measure unshard on one core: sim, the stages of a simulation; store, runs into a "
               "database; trace, runs to Chrome traces, and their check. All with llama3-405b on "
               "512 GPUs, torchtitan units; files are in TMPDIR, and removed. Each number is the "
