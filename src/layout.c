@@ -11,7 +11,7 @@
 
 static const uint64_t MAX_ELEMENTS = UINT64_C(1) << 60; /* 2^62 bytes of FP32 */
 
-static struct param_layout param_layout_of(const struct param *param, uint64_t world)
+struct param_layout param_layout_of(const struct param *param, uint64_t world)
 {
     const uint64_t rows = param->shape[0];
     const uint64_t chunk_rows = (rows + world - 1) / world;

@@ -39,6 +39,9 @@ struct layout {
 enum status layout_build(const struct plan *plan, struct arena *arena, struct layout *out,
                          struct err *err);
 
+/* One parameter over world ranks; its offset is 0. */
+struct param_layout param_layout_of(const struct param *param, uint64_t world);
+
 /* Rows of a parameter that rank holds, without padding; 0 for an empty shard. */
 uint64_t param_layout_rows(const struct param_layout *param, uint64_t rank);
 

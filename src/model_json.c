@@ -96,8 +96,8 @@ static enum status check_keys(const struct json_at *object, const char *const *k
 
 static enum status check_root_keys(const struct json_at *root, struct err *err)
 {
-    static const char *const others[] = {"schema",     "model",  "family",
-                                         "parameters", "states", "tensors"};
+    static const char *const others[] = {"schema", "model",  "family", "parameters",
+                                         "states", "shards", "tensors"};
     const char *known[LENGTH(others) + LENGTH(counts) + LENGTH(switches)];
     size_t n = 0;
     for (size_t i = 0; i < LENGTH(others); i++)

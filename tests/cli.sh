@@ -250,6 +250,21 @@ reduce_scatter 2101354496 fp32 8405417984 1
 END
 ok "llama3-70b moves what the public trace shows" same "$tmp/got" "$tmp/want"
 
+# --- shards: how parameters are cut
+shards_of() { # MODEL RANKS PARAMETER: rows a rank, rows of the last, empty ranks
+    run model show "$1" --shards "$2"
+    sed -n '/^cut over/,$p' "$tmp/out" | awk -v name="$3" '$1 == name { print $2, $3, $4 }'
+}
+ok "1364 rows over 8 ranks are 171 each and 167" \
+    is "$(shards_of simple-llm 8 layers.0.mlp_gate_up.weight)" "171 167 0"
+ok "a first dimension of 1 leaves all ranks but one empty" \
+    is "$(shards_of kda-1.75b 8 layers.0.self_attn.fp32.A_log)" "1 1 7"
+ok "5 rows over 4 ranks are 2, 2, 1 and none" is "$({
+    header='{"a.weight":{"dtype":"F32","shape":[5,4],"data_offsets":[0,80]}}'
+    printf "\\$(printf %03o ${#header})\\000\\000\\000\\000\\000\\000\\000%s" "$header" >"$tmp/a.safetensors"
+    shards_of "$tmp/a.safetensors" 4 a.weight
+})" "2 1 1"
+
 # --- memory: three reserved peaks and what is outside torch, against a limit
 largest() {
     { grep peak_reserved_bytes "$tmp/out" | tr -dc "0-9\n"; field init_peak_bytes; } |

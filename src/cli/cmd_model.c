@@ -7,6 +7,7 @@
 
 #include "src/arch/arch.h"
 #include "src/cli/command.h"
+#include "src/cli/model_shards.h"
 #include "src/json.h"
 #include "src/model.h"
 #include "src/model_json.h"
@@ -68,10 +69,9 @@ static void add_shape(const struct param *param, struct text *out)
         text_add(out, "%s%llu", d ? " x " : "", (unsigned long long)param->shape[d]);
 }
 
-static void add_params(const struct model *model, const struct term *term, struct arena *arena,
+static void add_params(const struct model *model, const struct term *term, const bool *shown,
                        struct text *out)
 {
-    const bool *shown = choose_params(model, arena);
     text_add(out, "\n%sparameters", term->strong);
     if (model->dims.layers > 1)
         text_add(out, ", of %llu equal blocks the first", (unsigned long long)model->dims.layers);
@@ -110,18 +110,20 @@ static void add_states(const struct model *model, const struct states *states,
              model->n_element > 0 ? (double)states->total / (double)model->n_element : 0.0);
 }
 
-static void show_json(const struct model *model, const struct states *states, bool with_states,
-                      struct text *out)
+static void show_json(const struct model *model, const struct states *states,
+                      const struct options *options, struct text *out)
 {
     struct cJSON *root = json_new_object();
     json_add_string(root, "schema", MODEL_JSON_SCHEMA);
     model_json_add(model, root);
-    if (with_states) {
+    if (option_given(options, OPTION_STATES)) {
         struct cJSON *object = json_add_object(root, "states");
         for (unsigned kind = 0; kind < STATE_N; kind++)
             json_add_u64(object, state_kinds[kind].key, states->bytes[kind]);
         json_add_u64(object, "total_bytes", states->total);
     }
+    if (option_given(options, OPTION_SHARDS))
+        model_shards_json(model, option_number(options, OPTION_SHARDS), root);
     model_json_add_tensors(model, root);
     json_print(root, out);
     json_free(root);
@@ -195,12 +197,16 @@ static void add_head(const struct model *model, const struct term *term, struct 
     }
 }
 
-static void show_text(const struct model *model, const struct states *states, bool with_states,
-                      const struct term *term, struct arena *arena, struct text *out)
+static void show_text(const struct model *model, const struct states *states,
+                      const struct options *options, const struct term *term, struct arena *arena,
+                      struct text *out)
 {
+    const bool *shown = choose_params(model, arena);
     add_head(model, term, out);
-    add_params(model, term, arena, out);
-    if (with_states)
+    add_params(model, term, shown, out);
+    if (option_given(options, OPTION_SHARDS))
+        model_shards_text(model, option_number(options, OPTION_SHARDS), shown, term, out);
+    if (option_given(options, OPTION_STATES))
         add_states(model, states, term, out);
 }
 
@@ -209,17 +215,18 @@ static enum status show(const struct options *options, struct output *out, struc
 {
     struct model model;
     struct states states = {0};
-    bool with_states = option_given(options, OPTION_STATES);
     enum status status =
         model_open(options->operands[1], option_number(options, OPTION_LAYERS), arena, &model, err);
     if (status == STATUS_OK)
         status = sum_states(&model, &states, err);
+    if (status == STATUS_OK && option_given(options, OPTION_SHARDS))
+        status = model_shards_check(&model, err);
     if (status != STATUS_OK)
         return status;
     if (option_given(options, OPTION_JSON))
-        show_json(&model, &states, with_states, &out->result);
+        show_json(&model, &states, options, &out->result);
     else
-        show_text(&model, &states, with_states, &out->term, arena, &out->result);
+        show_text(&model, &states, options, &out->term, arena, &out->result);
     return STATUS_OK;
 }
 

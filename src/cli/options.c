@@ -115,6 +115,9 @@ const struct option_info option_table[OPTION_N] = {
     [OPTION_STATES] = {
         "states", COMMAND_MODEL, OPTION_SWITCH,
         .help = "bytes of parameters, gradients and optimizer, before any cut"},
+    [OPTION_SHARDS] = {
+        "shards", COMMAND_MODEL, OPTION_COUNT, "RANKS", .least = 1, .most = PLAN_MAX_RANKS,
+        .help = "how each parameter is cut over so many ranks, and what padding costs"},
     [OPTION_OUTPUT] = {
         "output", COMMAND_TRACE, OPTION_TEXT, "FILE",
         .help = "export: the file to write, -o for short; compressed where the name ends in .gz"},
