@@ -10,11 +10,16 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "db/recognise.h"
 #include "db/schema.h"
+#include "src/text.h"
+
+/* Opening reads nothing: the file is locked, and repaired where it must be, by the first question. */
+static const char first_read[] = "SELECT count(*) FROM sqlite_schema";
 
 int64_t connection_clock_ms(void)
 {
@@ -111,6 +116,16 @@ static enum status use_wal(struct connection *connection, struct err *err)
     return STATUS_OK;
 }
 
+static enum status open_file(struct connection *connection, const char *name, int flags,
+                             struct err *err)
+{
+    if (sqlite3_open_v2(name, &connection->db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
+        return connection_fail(connection, "open", err);
+    sqlite3_extended_result_codes(connection->db, 1);
+    sqlite3_busy_handler(connection->db, wait_for_others, connection);
+    return STATUS_OK;
+}
+
 static enum status open_write(struct connection *connection, struct err *err)
 {
     if (sqlite3_db_readonly(connection->db, "main"))
@@ -122,36 +137,82 @@ static enum status open_write(struct connection *connection, struct err *err)
     return status;
 }
 
-static enum status open_read(struct connection *connection, struct err *err)
+/* What a process that died in a transaction has left is taken back, as SQLite does it. */
+static enum status repair(struct connection *connection, const char *path, struct err *err)
 {
-    int64_t version = 0;
-    enum status status = connection_exec(connection, "PRAGMA query_only = ON", "read", err);
+    connection_close(connection);
+    enum status status = open_file(connection, path, SQLITE_OPEN_READWRITE, err);
     if (status == STATUS_OK)
-        status = connection_int(connection, "PRAGMA user_version", &version, err);
-    if (status == STATUS_OK && version != schema_version)
-        status = recognise_version(connection, version, err);
+        status = connection_exec(connection, first_read, "repair", err);
+    connection_close(connection);
+    return status == STATUS_OK ? open_file(connection, path, SQLITE_OPEN_READONLY, err) : status;
+}
+
+/* A log or journal without which the file is not whole. */
+static bool needs_other_files(const struct connection *connection)
+{
+    const char *name = sqlite3_db_filename(connection->db, "main");
+    struct stat info;
+    return !name || (stat(sqlite3_filename_wal(name), &info) == 0 && info.st_size > 0) ||
+           (stat(sqlite3_filename_journal(name), &info) == 0 && info.st_size > 0);
+}
+
+/* An absolute path needs an empty host; what has a meaning in a URI is written in hexadecimal. */
+static enum status open_unchanging(struct connection *connection, const char *path, struct err *err)
+{
+    struct text uri;
+    text_init(&uri);
+    text_add(&uri, "%s", *path == '/' ? "file://" : "file:");
+    for (; *path; path++)
+        text_add(&uri, strchr("%?#", *path) ? "%%%02X" : "%c", (unsigned char)*path);
+    text_add(&uri, "?immutable=1");
+    connection_close(connection);
+    const enum status status =
+        open_file(connection, uri.at, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, err);
+    text_release(&uri);
     return status;
+}
+
+/*
+ * A read-only connection cannot take back what a writer that died has left, nor read a WAL file in
+ * a folder where no file can be made, as a copy on a medium that cannot be written is. The latter
+ * is read without locks, which is only right where no log is beside it: nobody is writing then.
+ */
+static enum status open_read(struct connection *connection, const char *path, struct err *err)
+{
+    enum status status = STATUS_OK;
+    const int code = sqlite3_exec(connection->db, first_read, NULL, NULL, NULL);
+    const int kind = code & 0xff;
+    if (code == SQLITE_READONLY_ROLLBACK || code == SQLITE_READONLY_RECOVERY)
+        status = repair(connection, path, err);
+    else if ((kind == SQLITE_CANTOPEN || kind == SQLITE_READONLY) && !needs_other_files(connection))
+        status = open_unchanging(connection, path, err);
+    else if (code != SQLITE_OK)
+        status = connection_fail(connection, "read", err);
+    if (status == STATUS_OK)
+        status = connection_exec(connection, "PRAGMA query_only = ON", "read", err);
+    return status == STATUS_OK ? schema_check(connection, err) : status;
 }
 
 enum status connection_open(struct connection *connection, const char *path,
                             enum connection_mode mode, struct err *err)
 {
     const bool write = mode == CONNECTION_WRITE;
-    const int access = write ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
+    const int flags = write ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
     const size_t length = strlen(path);
     const bool cut = length > DB_SHOWN_CHARS;
 
     *connection = (struct connection){0};
     snprintf(connection->shown, sizeof(connection->shown), "%s%s", cut ? "..." : "",
              cut ? path + length - DB_SHOWN_CHARS : path);
-    const enum status status = recognise_file(connection, path, mode, err);
+    enum status status = recognise_path(connection, path, mode, err);
+    if (status == STATUS_OK)
+        status = open_file(connection, path, flags, err);
+    if (status == STATUS_OK)
+        status = recognise_header(connection, err);
     if (status != STATUS_OK)
         return status;
-    if (sqlite3_open_v2(path, &connection->db, access | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
-        return connection_fail(connection, "open", err);
-    sqlite3_extended_result_codes(connection->db, 1);
-    sqlite3_busy_handler(connection->db, wait_for_others, connection);
-    return write ? open_write(connection, err) : open_read(connection, err);
+    return write ? open_write(connection, err) : open_read(connection, path, err);
 }
 
 void connection_close(struct connection *connection)

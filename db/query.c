@@ -7,15 +7,16 @@
  */
 #include "db/query.h"
 
-#include <errno.h>
+#include <float.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "db/connection.h"
 #include "src/arena.h"
 
-enum { CHECK_EVERY_STEPS = 1000, MAX_VALUE_BYTES = 64 << 20 };
+enum { CHECK_EVERY_STEPS = 1000, MAX_VALUE_BYTES = 64 << 20, NUMBER_CHARS = 32 };
 
 struct running {
     struct connection connection;
@@ -47,6 +48,18 @@ static bool pragma_is_harmless(const char *name, const char *argument)
     return false;
 }
 
+/* What reaches beyond the database, where a build of SQLite has it. */
+static bool function_is_harmless(const char *name)
+{
+    static const char *const harmful[] = {"load_extension", "fts3_tokenizer", "readfile",
+                                          "writefile", "edit"};
+    for (size_t i = 0; i < sizeof(harmful) / sizeof(harmful[0]); i++) {
+        if (!sqlite3_stricmp(harmful[i], name))
+            return false;
+    }
+    return true;
+}
+
 static bool action_is_harmless(int action, const char *first, const char *second)
 {
     switch (action) {
@@ -55,7 +68,7 @@ static bool action_is_harmless(int action, const char *first, const char *second
     case SQLITE_RECURSIVE:
         return true;
     case SQLITE_FUNCTION:
-        return sqlite3_stricmp(second, "load_extension") != 0;
+        return function_is_harmless(second);
     case SQLITE_UPDATE: /* asked when a table function declares itself; SQLite refuses a real one */
         return sqlite3_stricmp(first, "sqlite_master") == 0;
     case SQLITE_PRAGMA:
@@ -155,19 +168,19 @@ static enum status prepare(struct running *running, struct err *err)
     return check_tail(running, tail, err);
 }
 
-/* A number where the whole text is one. */
+/* A number only where it would be printed as it was given; of 15 digits a real keeps each. */
 static void bind_value(sqlite3_stmt *statement, int parameter, const char *text)
 {
-    char *end;
-    errno = 0;
-    const long long integer = strtoll(text, &end, 10);
-    const bool starts = strchr("+-.0123456789", *text) && strpbrk(text, "0123456789");
-    if (starts && !*end && !errno) {
+    char printed[NUMBER_CHARS];
+    const long long integer = strtoll(text, NULL, 10);
+    snprintf(printed, sizeof(printed), "%lld", integer);
+    if (!strcmp(printed, text)) {
         sqlite3_bind_int64(statement, parameter, integer);
         return;
     }
-    const double real = strtod(text, &end);
-    if (starts && !*end && !strpbrk(text, "xX"))
+    const double real = strtod(text, NULL);
+    snprintf(printed, sizeof(printed), "%.*g", DBL_DIG, real);
+    if (!strcmp(printed, text) && strchr(text, '.'))
         sqlite3_bind_double(statement, parameter, real);
     else
         sqlite3_bind_text(statement, parameter, text, -1, SQLITE_STATIC);
@@ -185,7 +198,20 @@ static enum status bind(const struct running *running, struct err *err)
     return STATUS_OK;
 }
 
-static struct query_value value_of(sqlite3_stmt *statement, int column)
+/* SQLite writes 15 digits of a real; buffer holds those that it takes to read the same again. */
+static void make_exact(struct query_value *value, double real, char buffer[NUMBER_CHARS])
+{
+    if (strtod(value->text, NULL) == real)
+        return;
+    for (int digits = DBL_DIG + 1; digits <= DBL_DECIMAL_DIG; digits++) {
+        value->length = (size_t)snprintf(buffer, NUMBER_CHARS, "%.*g", digits, real);
+        value->text = buffer;
+        if (strtod(buffer, NULL) == real)
+            return;
+    }
+}
+
+static struct query_value value_of(sqlite3_stmt *statement, int column, char buffer[NUMBER_CHARS])
 {
     static const enum query_kind kinds[] = {
         [SQLITE_INTEGER] = QUERY_INTEGER, [SQLITE_FLOAT] = QUERY_REAL, [SQLITE_TEXT] = QUERY_TEXT,
@@ -194,10 +220,15 @@ static struct query_value value_of(sqlite3_stmt *statement, int column)
     struct query_value value = {.kind = kinds[sqlite3_column_type(statement, column)]};
     if (value.kind == QUERY_NULL)
         return value;
+    const double real = value.kind == QUERY_REAL ? sqlite3_column_double(statement, column) : 0;
     const void *text = value.kind == QUERY_BLOB ? sqlite3_column_blob(statement, column)
                                                 : sqlite3_column_text(statement, column);
     value.text = text ? text : "";
     value.length = (size_t)sqlite3_column_bytes(statement, column);
+    if (value.kind == QUERY_REAL)
+        make_exact(&value, real, buffer);
+    else if (value.kind == QUERY_TEXT && memchr(value.text, '\0', value.length))
+        value.kind = QUERY_BLOB;
     return value;
 }
 
@@ -217,6 +248,7 @@ static enum status send_rows(struct running *running, query_row row, void *self,
     const int n = sqlite3_column_count(running->statement);
     const char **names = arena_array(&running->arena, const char *, n);
     struct query_value *values = arena_array(&running->arena, struct query_value, n);
+    char(*buffers)[NUMBER_CHARS] = arena_alloc(&running->arena, (size_t)n * NUMBER_CHARS);
     bool more = true;
 
     for (int i = 0; i < n; i++)
@@ -225,7 +257,7 @@ static enum status send_rows(struct running *running, query_row row, void *self,
     while (status == STATUS_OK && more) {
         status = step(running, &more, err);
         for (int i = 0; i < n && more; i++)
-            values[i] = value_of(running->statement, i);
+            values[i] = value_of(running->statement, i, buffers[i]);
         if (status == STATUS_OK && more)
             status = row(self, n, names, values, err);
     }

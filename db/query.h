@@ -2,7 +2,8 @@
  * SQL of a person over the run history: read-only, bounded, as rows of text.
  *
  * The connection is read-only and an authorizer lets through SELECT, functions and a few questions
- * about the database alone; no ATTACH, no PRAGMA that writes, no extension. A statement that runs longer than the timeout is stopped.
+ * about the database alone; no ATTACH, no PRAGMA that writes, no extension, no function that reaches
+ * beyond the database. A statement that runs longer than the timeout is stopped.
  */
 #ifndef DB_QUERY_H
 #define DB_QUERY_H
@@ -14,7 +15,9 @@
 
 /*
  * One value: text is NULL for SQL NULL, terminated, and the bytes themselves of a blob. kind tells a
- * number from a string, for alignment and JSON.
+ * number from a string, for alignment and JSON. A real has as many digits as it takes to read the
+ * same number again; an infinite one is "Inf" or "-Inf", which JSON has no number for. A text with a
+ * zero byte in it comes as a blob, since nothing of it may be lost.
  */
 enum query_kind { QUERY_NULL, QUERY_INTEGER, QUERY_REAL, QUERY_TEXT, QUERY_BLOB };
 struct query_value {
@@ -27,9 +30,13 @@ struct query_value {
 typedef enum status (*query_row)(void *self, int n, const char *const *names,
                                  const struct query_value *values, struct err *err);
 
+/*
+ * A parameter is bound as a number where it is spelled as that number is printed (7, -3, 0.5), as
+ * text otherwise (007, +7, 7.50, 1e3, 0x7), so that no digit of an identifier is lost.
+ */
 struct query {
     const char *sql;
-    const char *const *params; /* bound to ?1, ?2, … as text that looks like a number or text */
+    const char *const *params; /* bound to ?1, ?2, ... */
     int n_param;
     int64_t timeout_ms; /* 0: none */
 };

@@ -1,20 +1,24 @@
 /*
  * Recognising a file by the numbers in its header, without leaving a trace on it.
  *
- * The header is read through SQLite with immutable=1: no lock, no journal replayed, no file made
- * beside it; and, other than with a descriptor of our own, no lock lost that another connection of
- * this process holds. The write-ahead log is not seen so: the version is asked again once the file
- * is known to be ours.
+ * Another process may be writing or may have died while it did, so that the file is only whole
+ * together with its log and under a lock. All that holds without them is what the first bytes say
+ * once they are there: step 1 of the schema writes the owner together with the first page, and
+ * versions only grow. A header of zeros is a file that is being made. The bytes are read through
+ * the connection's own descriptor: closing another one would lose the locks of this process.
  */
 #include "db/recognise.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "db/schema.h"
-#include "src/text.h"
+
+enum { HEADER_BYTES = 100, HEADER_USER_VERSION = 60, HEADER_APPLICATION_ID = 68 };
+static const char magic[16] = "SQLite format 3"; /* the zero at its end belongs to it */
 
 enum status recognise_version(const struct connection *connection, int64_t version, struct err *err)
 {
@@ -40,49 +44,49 @@ enum status recognise_owner(const struct connection *connection, int64_t applica
                    connection->shown, application_id);
 }
 
-/* An absolute path needs an empty host; what has a meaning in a URI is written in hexadecimal. */
-static void add_uri(struct text *uri, const char *path)
+enum status recognise_empty(const struct connection *connection, struct err *err)
 {
-    text_add(uri, "%s", *path == '/' ? "file://" : "file:");
-    for (; *path; path++)
-        text_add(uri, strchr("%?#", *path) ? "%%%02X" : "%c", (unsigned char)*path);
-    text_add(uri, "?immutable=1");
+    return err_set(err, STATUS_DB, "'%s' is empty: no run was stored yet", connection->shown);
 }
 
-static enum status check_header(struct connection *probe, struct err *err)
+/* A big-endian number of 32 bits with a sign. */
+static int32_t number_at(const unsigned char *bytes)
 {
-    int64_t application_id = 0, version = 0;
-    enum status status = connection_int(probe, "PRAGMA application_id", &application_id, err);
-    if (status != STATUS_OK && sqlite3_errcode(probe->db) == SQLITE_NOTADB)
+    return (int32_t)((uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 |
+                     bytes[3]);
+}
+
+/* SQLite fills up with zeros what is not there. */
+static int read_header(const struct connection *connection, unsigned char header[HEADER_BYTES])
+{
+    sqlite3_file *file = NULL;
+    int code = sqlite3_file_control(connection->db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    if (code == SQLITE_OK && file && file->pMethods)
+        code = file->pMethods->xRead(file, header, HEADER_BYTES, 0);
+    return code == SQLITE_IOERR_SHORT_READ ? SQLITE_OK : code;
+}
+
+enum status recognise_header(const struct connection *connection, struct err *err)
+{
+    static const unsigned char nothing[HEADER_BYTES];
+    unsigned char header[HEADER_BYTES] = {0};
+    if (read_header(connection, header) != SQLITE_OK)
+        return err_set(err, STATUS_DB, "cannot read '%s': give another file with --db",
+                       connection->shown);
+    if (!memcmp(header, nothing, sizeof(header)))
+        return STATUS_OK;
+    if (memcmp(header, magic, sizeof(magic)) != 0)
         return err_set(err, STATUS_DB, "'%s' is not a database: give another file with --db",
-                       probe->shown);
-    if (status == STATUS_OK)
-        status = recognise_owner(probe, application_id, err);
-    if (status == STATUS_OK)
-        status = connection_int(probe, "PRAGMA user_version", &version, err);
-    if (status == STATUS_OK && (version < 0 || version > schema_version))
-        status = recognise_version(probe, version, err);
-    return status;
+                       connection->shown);
+    const enum status status =
+        recognise_owner(connection, number_at(header + HEADER_APPLICATION_ID), err);
+    const int32_t version = number_at(header + HEADER_USER_VERSION);
+    if (status != STATUS_OK || (version >= 0 && version <= schema_version))
+        return status;
+    return recognise_version(connection, version, err);
 }
 
-static enum status look_into(const struct connection *connection, const char *path, struct err *err)
-{
-    struct connection probe = *connection;
-    enum status status;
-    struct text uri;
-    text_init(&uri);
-    add_uri(&uri, path);
-    if (sqlite3_open_v2(uri.at, &probe.db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL) ==
-        SQLITE_OK)
-        status = check_header(&probe, err);
-    else
-        status = connection_fail(&probe, "open", err);
-    connection_close(&probe);
-    text_release(&uri);
-    return status;
-}
-
-enum status recognise_file(const struct connection *connection, const char *path,
+enum status recognise_path(const struct connection *connection, const char *path,
                            enum connection_mode mode, struct err *err)
 {
     const bool write = mode == CONNECTION_WRITE;
@@ -100,9 +104,5 @@ enum status recognise_file(const struct connection *connection, const char *path
     if (!S_ISREG(info.st_mode))
         return err_set(err, STATUS_DB, "cannot open '%s': not a file: give another with --db",
                        connection->shown);
-    if (info.st_size > 0)
-        return look_into(connection, path, err);
-    if (write)
-        return STATUS_OK;
-    return err_set(err, STATUS_DB, "'%s' is empty: no run was stored yet", connection->shown);
+    return info.st_size > 0 || write ? STATUS_OK : recognise_empty(connection, err);
 }

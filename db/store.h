@@ -18,7 +18,10 @@ enum status store_default_path(struct arena *arena, const char **out, struct err
 
 /* Create what is missing (the folder too), or migrate; then ready for put and get. */
 enum status store_open(const char *path, struct store **out, struct err *err);
-/* Never writes: a missing file is an error. */
+/*
+ * Never writes but to take back what a process that died in a transaction has left: a missing file
+ * is an error. A copy where nothing can be written is read too.
+ */
 enum status store_open_read(const char *path, struct store **out, struct err *err);
 void store_close(struct store *store);
 

@@ -92,6 +92,8 @@ void json_add_decimal(struct cJSON *parent, const char *key, double value, int d
 void json_add_number(struct cJSON *parent, const char *key, double value, int digits);
 /* The shortest number that is the same to 15 digits, which is all that people and files write. */
 void json_add_real(struct cJSON *parent, const char *key, double value);
+/* The fewest digits that read back as the same double; null where it is not finite. */
+void json_add_exact(struct cJSON *parent, const char *key, double value);
 void json_print(const struct cJSON *root, struct text *out); /* indented, with a last newline */
 void json_print_line(const struct cJSON *root, struct text *out); /* neither blank nor newline */
 

@@ -125,6 +125,16 @@ void json_add_real(struct cJSON *parent, const char *key, double value)
     json_add_number(parent, key, value, digits);
 }
 
+void json_add_exact(struct cJSON *parent, const char *key, double value)
+{
+    char some[40];
+    int digits = 0;
+    do {
+        snprintf(some, sizeof(some), "%.*g", ++digits, value);
+    } while (digits < DBL_DECIMAL_DIG && strtod(some, NULL) != value);
+    json_add_number(parent, key, value, digits);
+}
+
 static void add_printed(char *printed, const char *end, struct text *out)
 {
     if (!printed)

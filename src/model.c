@@ -210,23 +210,24 @@ static enum status read_weights(const char *file, struct arena *arena, struct so
 }
 
 /*
- * The file that what names, or NULL where it names none. A folder stands for its config.json, or
- * else for the weights in it.
+ * The file that what names, or NULL where it names none. A folder stands for the weights in it, with
+ * which a config.json beside them is read, or else for its config.json.
  */
 static const char *model_file(const char *what, struct arena *arena)
 {
-    static const char *const in_folder[] = {"config.json", "model.safetensors.index.json",
-                                            "model.safetensors"};
+    static const char *const in_folder[] = {"model.safetensors.index.json", "model.safetensors",
+                                            "config.json"};
+    enum { CONFIG = sizeof(in_folder) / sizeof(*in_folder) - 1 };
     struct stat st;
     if (stat(what, &st) == 0 && !S_ISDIR(st.st_mode))
         return what;
     if (is_there(what)) {
-        for (size_t i = 0; i < sizeof(in_folder) / sizeof(*in_folder); i++) {
+        for (size_t i = 0; i < CONFIG; i++) {
             const char *file = arena_printf(arena, "%s/%s", what, in_folder[i]);
             if (is_there(file))
                 return file;
         }
-        return arena_printf(arena, "%s/%s", what, in_folder[0]);
+        return arena_printf(arena, "%s/%s", what, in_folder[CONFIG]);
     }
     size_t length = strlen(what);
     bool like_file = length > 5 && strcmp(what + length - 5, ".json") == 0;

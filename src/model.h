@@ -117,7 +117,7 @@ struct model {
 /*
  * what: a built-in name; a config.json; unshard's own JSON; safetensors (one file or an index),
  * whose headers are held against the config.json beside them, or are all that is known; a folder,
- * for the config.json in it or else for the weights. layers > 0 cuts the model to that many blocks.
+ * for the weights in it or else for the config.json. layers > 0 cuts the model to that many blocks.
  * Errors: STATUS_USAGE for a name that is none of these (with the nearest), STATUS_INPUT for a file
  * that makes no sense.
  */

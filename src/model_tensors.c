@@ -180,6 +180,23 @@ static bool is_tied_copy(const struct model *model, const char *name)
     return strncmp(name, path, length) == 0 && strcmp(name + length, ".weight") == 0;
 }
 
+static enum status fail_missing(const struct param *param, const struct tensor_list *list,
+                                const char *source, struct err *err)
+{
+    const char *first = list->at[0].file;
+    bool one = first != NULL;
+    for (uint32_t i = 0; i < list->n && one; i++)
+        one = list->at[i].file && strcmp(list->at[i].file, first) == 0;
+    if (one && strcmp(first, source) == 0)
+        return err_set(err, STATUS_INPUT, "%s: no tensor '%s', which the sizes ask for", first,
+                       param->name);
+    if (one)
+        return err_set(err, STATUS_INPUT, "%s: no tensor '%s', which %s asks for", first,
+                       param->name, source);
+    return err_set(err, STATUS_INPUT, "no file has tensor '%s', which %s asks for", param->name,
+                   source);
+}
+
 enum status model_check_tensors(const struct model *model, const struct tensor_list *list,
                                 const char *source, struct arena *arena, struct err *err)
 {
@@ -188,8 +205,7 @@ enum status model_check_tensors(const struct model *model, const struct tensor_l
         const struct param *param = &model->params[i];
         const struct tensor *tensor = tensor_of(model, list, param);
         if (!tensor)
-            return err_set(err, STATUS_INPUT, "no file has tensor '%s', which %s asks for",
-                           param->name, source);
+            return fail_missing(param, list, source, err);
         enum status status = check_shape(param, tensor, source, err);
         if (status)
             return status;

@@ -78,15 +78,19 @@ static const char *list_params(const struct cut *cut, uint32_t draft, bool keep_
     return n <= SHOWN ? list : arena_printf(cut->arena, "%s and %u more", list, n - SHOWN);
 }
 
+/* So that nobody cuts units in vain. */
+#define NO_STEP_EITHER ", and no other cut runs: the model's operators are not modelled yet either"
+
 static enum status refuse_mixed_compute(const struct cut *cut, struct err *err)
 {
     for (uint32_t draft = 0; draft <= cut_root(cut); draft++)
         if (cut->units[draft].n_fp32 > 0 && cut->units[draft].n_fp32 < cut->units[draft].n_param)
             return err_set(err, STATUS_NO,
                            "unit '%s' mixes compute dtypes: %s in fp32, %s in %s; behavior "
-                           "torch-2.11 needs one per unit",
+                           "torch-2.11 needs one per unit%s",
                            cut_unit_name(cut, draft), list_params(cut, draft, true),
-                           list_params(cut, draft, false), dtype_name(cut->plan->param_dtype));
+                           list_params(cut, draft, false), dtype_name(cut->plan->param_dtype),
+                           cut->model->arch->no_step ? NO_STEP_EITHER : "");
     return STATUS_OK;
 }
 

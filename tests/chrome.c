@@ -11,10 +11,12 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/tap.h"
 #include "tests/trace_run.h"
+#include "traces/out_file.h"
 #include "traces/trace_check.h"
 
 static char folder[] = "/tmp/unshard-chrome-XXXXXX";
@@ -152,7 +154,6 @@ static void test_full(const char *name)
 
     getrlimit(RLIMIT_FSIZE, &before);
     little.rlim_max = before.rlim_max;
-    signal(SIGXFSZ, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &little);
     const enum status status = write_run(trace_run_small(&arena), path, &err);
     setrlimit(RLIMIT_FSIZE, &before);
@@ -247,6 +248,69 @@ static void test_refused(void)
     is_int(files_in_folder(), 0, "no file comes of it");
 }
 
+/* In a process of its own, which says when it is in the middle of the file and goes on writing. */
+static void write_on(const char *path, int said)
+{
+    static const char text[1 << 16];
+    struct out_file out;
+    struct err err;
+    if (out_open(path, &out, &err))
+        _exit(1);
+    for (int i = 0; i < 1 << 12; i++) {
+        if (out_write(&out, text, sizeof(text), &err) || (i == 16 && write(said, "x", 1) != 1))
+            break;
+        usleep(i < 16 ? 0 : 10000);
+    }
+    _exit(2);
+}
+
+/* What ends it with this signal, -1 where it ends otherwise. */
+static int end_with(int signal_number, const char *path)
+{
+    int said[2], state = 0;
+    char byte;
+    if (pipe(said))
+        tap_bail("no pipe can be made");
+    const pid_t child = fork();
+    if (child == 0)
+        write_on(path, said[1]);
+    close(said[1]);
+    ok(read(said[0], &byte, 1) == 1 && files_in_folder() == 1, "half of a file is there");
+    close(said[0]);
+    kill(child, signal_number);
+    waitpid(child, &state, 0);
+    return WIFSIGNALED(state) ? WTERMSIG(state) : -1;
+}
+
+static void test_ended(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU};
+    const struct rlimit no_core = {0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        signal(numbers[i], SIG_DFL);
+        is_int(end_with(numbers[i], in_folder("half.json")), numbers[i],
+               "signal %d ends who writes, as it would without a file", numbers[i]);
+        is_int(files_in_folder(), 0, "and leaves nothing behind");
+    }
+}
+
+static void test_signals_kept(void)
+{
+    struct err err = {.text = ""};
+    struct sigaction now;
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGHUP, SIG_IGN);
+    is_int(write_run(trace_run_small(&arena), in_folder("toy.json"), &err), STATUS_OK,
+           "a run is written where a signal is ignored");
+    sigaction(SIGTERM, NULL, &now);
+    ok(now.sa_handler == SIG_DFL, "afterwards a signal does what it did before");
+    sigaction(SIGHUP, NULL, &now);
+    ok(now.sa_handler == SIG_IGN, "and one that was ignored still is");
+    signal(SIGHUP, SIG_DFL);
+    unlink(in_folder("toy.json"));
+}
+
 int main(void)
 {
     arena_init(&arena);
@@ -261,6 +325,8 @@ int main(void)
     test_full("full.json.gz");
     test_link();
     test_refused();
+    test_ended();
+    test_signals_kept();
     rmdir(folder);
     arena_release(&arena);
     return tap_done();

@@ -39,7 +39,7 @@ done
 ok "the command line includes what it joins" only "$(files src/cli)" "src/ sim/ gpu/ traces/ db/"
 ok "cJSON is known to src/json*.c and traces alone" nowhere_but cjson \
     'src/json[a-z_]*\.[ch]|traces/[a-z_]*\.[ch]'
-ok "SQLite is known to db alone" nowhere_but sqlite3 'db/[a-z_]*\.[ch]'
+ok "SQLite is known to db alone, and to tests" nowhere_but sqlite3 '(db|tests)/[a-z_]*\.[ch]'
 ok "file names of the program are unique" sh -c \
     'test -z "$(find src sim gpu traces db -name "*.[ch]" -exec basename {} \; 2>/dev/null |
         sort | uniq -d)"'

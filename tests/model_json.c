@@ -147,7 +147,7 @@ static void test_bad_files(void)
         {"\"fp32\"", "\"bf16\"", "tensors[0]: dtype: 'bf16' is not supported"},
         {"wte.weight", "wte..weight", "tensors[0]: name: not the name of a tensor"},
         {"wte.weight", "wpe.weight", "tensor 'transformer.wpe.weight' is there twice"},
-        {"wte.weight", "wxe.weight", "no file has tensor 'transformer.wte.weight'"},
+        {"wte.weight", "wxe.weight", "no tensor 'transformer.wte.weight', which the sizes ask for"},
         {"\"elements\"", "\"element\"", "unknown key 'element'; did you mean 'elements'?"},
         {"\"tensors\":\t[", "\"tensors\":\t[7, ", "tensors[0]: must be an object"},
     };

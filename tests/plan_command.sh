@@ -142,6 +142,31 @@ if script -qec true /dev/null </dev/null >/dev/null 2>&1; then
     terminal C.UTF-8
     ok "a terminal gets colour" grep -q "$escape" "$tmp/out"
     ok "and dots where it shows UTF-8" grep -q '●' "$tmp/out"
+    # fits COLUMNS ARGUMENTS: on a terminal that wide; the head, down to a blank line, is a page's
+    fits() {
+        columns=$1
+        shift
+        TERM=dumb LC_ALL=C script -qec "stty cols $columns; '$UNSHARD' plan $* --no-db" /dev/null \
+            </dev/null | tr -d '\r' >"$tmp/out"
+        awk -v most="$columns" '!NF { body = 1 }
+            body && length > most { print "# " $0; bad = 1 }
+            END { exit bad || !body }' "$tmp/out"
+    }
+    for columns in 40 59 60 72 80 99 100; do
+        ok "on a terminal of $columns columns no line is longer" fits $columns llama3-8b
+        ok "nor with many options" fits $columns \
+            llama3-8b --ac full,none --reshard auto,all-but-last
+    done
+    fits 80 llama3-8b
+    ok "in 80 columns plans stand above their numbers" grep -q -- '^>1.. --units [a-z]' "$tmp/out"
+    ok "beside a picture" grep -q ' limit [0-9]' "$tmp/out"
+    fits 59 llama3-8b
+    ok "in less than 60 there is only the list" sh -c "! grep -q ' limit [0-9]' '$tmp/out'"
+    fits 150 llama3-8b
+    tail -n +3 "$tmp/out" >"$tmp/wide"
+    plan llama3-8b --no-db
+    tail -n +3 "$tmp/out" >"$tmp/piped"
+    ok "a wider one gets what a pipe does" same "$tmp/wide" "$tmp/piped"
     terminal C
     ok "else stars" sh -c "! grep -q '●' '$tmp/out'"
 else

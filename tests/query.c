@@ -22,6 +22,8 @@ static void kinds_of_values(void)
          "9223372036854775807|-9223372036854775807 - "
          "1\n9223372036854775807|-9223372036854775808\n"},
         {"SELECT 0.5, 1e300, NULL", "0.5|1e300|NULL\n0.5|1.0e+300|NULL\n"},
+        {"SELECT 9e999, -9e999", "9e999|-9e999\nInf|-Inf\n"},
+        {"SELECT typeof(1.0 / 3), 1.0 / 3", "typeof(1.0 / 3)|1.0 / 3\nreal|0.3333333333333333\n"},
         {"SELECT '', x''", "''|x''\n|\n"},
         {"SELECT 1 WHERE 0", "1\n"},
         {"  SELECT 2; /* a comment */ ;", "2\n2\n"},
@@ -52,15 +54,61 @@ static enum status keep_kinds(void *self, int n, const char *const *names,
     return STATUS_OK;
 }
 
+/* Of one value. */
+static enum status keep_text(void *self, int n, const char *const *names,
+                             const struct query_value *values, struct err *err)
+{
+    char **text = self;
+    (void)n;
+    (void)names;
+    (void)err;
+    if (values)
+        *text = strdup(values[0].text);
+    return STATUS_OK;
+}
+
+static void reals(void)
+{
+    static const double numbers[] = {
+        0.1, 1.0 / 3, 0.1 + 0.2, 1e23, 5e-324, 1.7976931348623157e308, -123456789.123456789};
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        char sql[80], *got = NULL;
+        struct err err = {0};
+        snprintf(sql, sizeof(sql), "SELECT %.17g", numbers[i]);
+        const struct query query = {.sql = sql};
+        is_int(query_run(path, &query, keep_text, &got, &err), STATUS_OK, "%s", sql);
+        ok(got && strtod(got, NULL) == numbers[i], "is read again as the same number: %s", got);
+        free(got);
+    }
+}
+
 static void parameters(void)
 {
-    static const char *const values[] = {"12", "-0.5e1", "12 apples", "", "nan", "0x10", "-"};
+    static const char *const values[] = {"12", "-0.5", "12 apples", "", "nan", "0x10", "-"};
     char got[32] = "";
     struct err err = {0};
     struct query query = {
         .sql = "SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, NULL, x'0102'", .params = values, .n_param = 7};
     is_int(query_run(path, &query, keep_kinds, got, &err), STATUS_OK, "values are bound");
     is_str(got, "i2r4t9t0t3t4t1n0b2", "as integer, real or text, as they look");
+
+    memset(got, 0, sizeof(got));
+    query = (struct query){.sql = "SELECT 'a' || char(0) || 'b'"};
+    is_int(query_run(path, &query, keep_kinds, got, &err), STATUS_OK, "a text with a zero byte");
+    is_str(got, "b3", "comes whole, as a blob");
+
+    static const char *const spelled[] = {
+        "0012345678901234", "+7", "-0", "9223372036854775808", "7.50", "1e3", "0.12345678901234567",
+    };
+    query = (struct query){.sql = "SELECT ?1 = '0012345678901234' AND ?2 = '+7' AND ?3 = '-0' AND"
+                                  " ?4 = '9223372036854775808' AND ?5 = '7.50' AND ?6 = '1e3' AND"
+                                  " ?7 = '0.12345678901234567'",
+                           .params = spelled,
+                           .n_param = 7};
+    char *answer = NULL;
+    is_int(query_run(path, &query, keep_text, &answer, &err), STATUS_OK, "other spellings");
+    is_str(answer, "1", "are bound as the texts that they are");
+    free(answer);
 
     query = (struct query){.sql = "SELECT ?1, ?2", .params = values, .n_param = 1};
     is_int(query_run(path, &query, keep_kinds, got, &err), STATUS_USAGE, "one too few is an error");
@@ -119,6 +167,8 @@ static void writing(void)
         "PRAGMA wal_checkpoint",
         "PRAGMA optimize",
         "SELECT load_extension('x')",
+        "SELECT fts3_tokenizer('simple')",
+        "SELECT fts3_tokenizer('x', x'0000000000000000')",
     };
     char *before = tap_read_file(path);
     for (size_t i = 0; i < sizeof(writes) / sizeof(writes[0]); i++) {
@@ -183,6 +233,7 @@ int main(void)
     store_close(store);
 
     kinds_of_values();
+    reals();
     parameters();
     mistakes();
     writing();

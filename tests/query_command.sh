@@ -77,6 +77,8 @@ ok "--csv and --json exclude each other" complains 2 "give one" query --csv --js
 ok "parameters are bound in their order" is "$(sql 'select ?2, ?1' a b)" b,a
 ok "what looks like a number is one" is \
     "$(sql 'select typeof(?), typeof(?), typeof(?), typeof(?)' 7 7.5 7x '')" integer,real,text,text
+ok "but not where that would lose a digit" is "$(sql 'select ?, ?, ?' 0012345678901234 +7 7.50)" \
+    0012345678901234,+7,7.50
 ok "and quotes are only characters" is "$(sql 'select ? = char(39)' "'")" 1
 ok "after -- they may begin with a dash" is "$("$UNSHARD" query --csv -- 'select -?' -5 |
     tr -d '\r' | tail -n 1)" 5
@@ -138,6 +140,12 @@ END
 ok "none of which changed anything" is "$(sum)" "$before"
 ok "a statement that takes too long" complains 6 "stopped after 1000 ms" query --timeout 1 \
     'with recursive r(i) as (select 1 union all select i + 1 from r) select count(*) from r'
+ok "a function that reaches beyond the database" complains 2 "not allowed" \
+    query "select fts3_tokenizer('simple')"
+ok "a real has all its digits" is "$(sql 'select 0.1 + 0.2')" 0.30000000000000004
+ok "in JSON too, and what is infinite is null" is \
+    "$("$UNSHARD" query 'select 0.1 + 0.2 a, 0.5 b, 1e999 c' --json | tr -d '\t\n ')" \
+    '[{"a":0.30000000000000004,"b":0.5,"c":null}]'
 echo "a text" >"$tmp/text.db"
 ok "a file that is no database" complains 6 "not a database" query 'select 1' --db "$tmp/text.db"
 ok "a file that is not there" complains 6 "no run was stored yet" query 'select 1' --db "$tmp/no.db"

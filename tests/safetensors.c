@@ -341,6 +341,9 @@ static void test_config_beside(void)
     is_str(model.params[0].name, "transformer.wte.weight", "names are the model's");
     is_str(model.params[0].stored, "BF16", "dtypes are the header's");
     is_int(plan_resolve(&model, &options, &arena, &plan, &err), STATUS_OK, "a step can be planned");
+    is_int(open_in("", 0, &model, &err), STATUS_OK, "the folder of both is the same model");
+    is_str(model.params[0].stored, "BF16", "with the header's dtypes");
+    is_int(plan_resolve(&model, &options, &arena, &plan, &err), STATUS_OK, "and can be planned");
     is_int(open_in("model.safetensors", 1, &model, &err), STATUS_OK, "layers are cut");
     is_str(model.params[model.n_param - 1].stored, "BF16", "and what is left has its dtypes");
 }
@@ -350,7 +353,8 @@ static void test_config_disagrees(void)
     static const struct {
         const char *skip, *more, *says;
     } cases[] = {
-        {"h.1.ln_2.bias", NULL, "no file has tensor 'transformer.h.1.ln_2.bias'"},
+        {"h.1.ln_2.bias", NULL,
+         "/model.safetensors: no tensor 'transformer.h.1.ln_2.bias', which "},
         {NULL, "h.2.ln_1.bias", "tensor 'h.2.ln_1.bias' is not in the model that"},
         {"h.0.ln_1.bias", "h.0.ln_1.bias", "tensor 'h.0.ln_1.bias' has shape [1, 3], "},
         {NULL, "lm_head.weight", "tensor 'lm_head.weight' has shape [1, 3], "},
@@ -362,6 +366,8 @@ static void test_config_disagrees(void)
     for (size_t i = 0; i < LENGTH(cases); i++) {
         write_tensors("model.safetensors", header_of(&plain, cases[i].skip, cases[i].more), -1, 0);
         is_refused("model.safetensors", cases[i].says, arena_printf(&arena, "disagreement %zu", i));
+        is_refused("", cases[i].says, "and so is the folder");
+        is_refused("", "/model.safetensors: ", "in which the file is named");
     }
     is_refused("model.safetensors", "config.json gives it [10, 8]", "a tied head of another shape");
     quoted_write(in_folder("config.json"), "{'model_type': 'mamba'}");

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,30 +24,30 @@ static void make_run(struct run *run, struct arena *arena, uint64_t seed)
     run->parameters = seed;
 }
 
-/* Opens the new file together with the others. */
+/* Each run by a store of its own, as each `unshard sim` does: who closes last removes the log. */
 static int store_many(const char *path, uint64_t first, uint64_t n, int told)
 {
-    struct store *store;
     struct err err = {0};
     struct arena arena;
-    enum status status = store_open(path, &store, &err);
+    enum status status = STATUS_OK;
     arena_init(&arena);
     for (uint64_t i = first; i < first + n && status == STATUS_OK; i++) {
+        struct store *store = NULL;
         struct run run;
         int64_t id;
         make_run(&run, &arena, i);
-        status = store_put(store, &run, &id, &err);
+        status = store_open(path, &store, &err);
+        if (status == STATUS_OK)
+            status = store_put(store, &run, &id, &err);
         if (status == STATUS_OK && told >= 0 && write(told, &i, sizeof(i)) != sizeof(i))
             status = STATUS_RUN;
+        store_close(store);
         arena_reset(&arena);
     }
-    if (status != STATUS_OK) {
-        tap_note("%s", err.text);
-        return 1;
-    }
-    store_close(store);
     arena_release(&arena);
-    return 0;
+    if (status != STATUS_OK)
+        tap_note("%s", err.text);
+    return status != STATUS_OK;
 }
 
 /* How many runs of the file are not the ones that their number stands for. */
@@ -159,9 +160,123 @@ static void killed(void)
     tap_note("%u kills before a first run, %u between commit and word of it", n_early, n_silent);
 }
 
+static char *read_part(const char *path, long offset, size_t n)
+{
+    char *bytes = malloc(n);
+    FILE *file = fopen(path, "rb");
+    if (!bytes || !file || fseek(file, offset, SEEK_SET) || fread(bytes, n, 1, file) != 1)
+        tap_bail("cannot read a file of the test");
+    fclose(file);
+    return bytes;
+}
+
+static void write_part(const char *path, const void *bytes, size_t n)
+{
+    FILE *file = fopen(path, "ab");
+    if (!file || fwrite(bytes, n, 1, file) != 1 || fclose(file))
+        tap_bail("cannot write a file of the test");
+}
+
+static size_t size_of(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 ? (size_t)info.st_size : 0;
+}
+
+enum { PAGE_BYTES = 4096 };
+
+/* The log holds more runs than the file; of them only the first page has come into the file. */
+static void killed_in_checkpoint(bool by_reader)
+{
+    const char *source = rig_path("source.db"), *log = rig_path("source.db-wal");
+    const char *path = rig_path(by_reader ? "read.db" : "half.db");
+    struct arena arena;
+    remove(source);
+    store_close(rig_open(source));
+    const size_t n_old = size_of(source);
+    char *old = read_part(source, 0, n_old);
+    struct store *store = rig_open(source);
+    arena_init(&arena);
+    for (uint64_t i = 1; i <= 20; i++) {
+        struct run run;
+        make_run(&run, &arena, i);
+        rig_put(store, &run);
+    }
+    const size_t n_log = size_of(log);
+    char *frames = read_part(log, 0, n_log);
+    store_close(store);
+    char *page = read_part(source, 0, PAGE_BYTES);
+    memcpy(old, page, PAGE_BYTES);
+    write_part(path, old, n_old);
+    write_part(rig_path(by_reader ? "read.db-wal" : "half.db-wal"), frames, n_log);
+
+    if (!by_reader)
+        store_close(rig_open(path));
+    is_int(count_damaged(path, 20), 0, "a kill in the middle of a checkpoint harms no run: %s",
+           by_reader ? "they can be read" : "storing goes on");
+    ok(rig_is_clean(path), "the file is sound");
+    free(page);
+    free(frames);
+    free(old);
+    arena_release(&arena);
+}
+
+/* The journal of a file that was empty: SQLite's file format, chapter 3. */
+static void write_journal(const char *path)
+{
+    unsigned char journal[512] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
+    journal[22] = 512 >> 8;        /* bytes of a sector; before it pages, nonce, old size: 0 */
+    journal[26] = PAGE_BYTES >> 8; /* bytes of a page */
+    write_part(path, journal, sizeof(journal));
+}
+
+/* Half of a new file is written, in the mode that it is made in. */
+static void make_half(const char *path, uint32_t application_id)
+{
+    const char *source = rig_path("source.db"), *journal = rig_path("journal");
+    remove(source);
+    remove(path);
+    store_close(rig_open(source));
+    char *half = read_part(source, 0, size_of(source) / 2 / PAGE_BYTES * PAGE_BYTES);
+    write_part(path, half, size_of(source) / 2 / PAGE_BYTES * PAGE_BYTES);
+    rig_patch(path, 16, PAGE_BYTES << 16 | 0x0101);
+    rig_patch(path, HEADER_APPLICATION_ID, application_id);
+    remove(journal);
+    write_journal(journal);
+    free(half);
+}
+
+static void killed_while_made(void)
+{
+    const char *path = rig_path("made.db"), *beside = rig_path("made.db-journal");
+    struct err err = {0};
+    struct store *store = NULL;
+    make_half(path, 0x756e7368);
+    rename(rig_path("journal"), beside);
+    store_close(rig_open(path));
+    is_int(rig_number(path, "SELECT count(*) FROM run"), 0,
+           "a kill while the file is made leaves one that can be stored in");
+    ok(rig_is_clean(path), "the file is sound");
+
+    make_half(path, 0x756e7368);
+    rename(rig_path("journal"), beside);
+    is_int(store_open_read(path, &store, &err), STATUS_DB, "and that a reader finds empty");
+    ok(strstr(err.text, "is empty: no run was stored yet"), "which it says: %s", err.text);
+
+    make_half(path, 77);
+    rename(rig_path("journal"), beside);
+    const size_t before = size_of(path);
+    is_int(store_open(path, &store, &err), STATUS_DB, "a database of another program is refused");
+    is_int(store_open_read(path, &store, &err), STATUS_DB, "also to readers");
+    ok(size_of(path) == before && size_of(beside) == 512, "and left to its owner to repair");
+}
+
 int main(void)
 {
     crowd();
     killed();
+    killed_in_checkpoint(false);
+    killed_in_checkpoint(true);
+    killed_while_made();
     return tap_done();
 }

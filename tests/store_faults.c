@@ -35,8 +35,26 @@ static void try_to_store(const char *path, char *message, size_t size)
              status == STATUS_OK ? "" : err.text);
 }
 
-/* The same in a child, as a user who is not root. */
-static void try_without_rights(const char *path, char *message, size_t size)
+/* What a process without rights reads: the same. */
+static void try_to_read(const char *path, char *message, size_t size)
+{
+    struct err err = {0};
+    struct store *store = NULL;
+    struct arena arena;
+    struct run run;
+    arena_init(&arena);
+    enum status status = store_open_read(path, &store, &err);
+    if (status == STATUS_OK)
+        status = store_get(store, 0, &arena, &run, &err);
+    store_close(store);
+    arena_release(&arena);
+    snprintf(message, size, "%s", status == STATUS_OK ? "" : err.text);
+}
+
+typedef void attempt(const char *path, char *message, size_t size);
+
+/* An attempt in a child, as a user who is not root. */
+static void try_without_rights(attempt *try, const char *path, char *message, size_t size)
 {
     int ends[2], ended;
     ssize_t n = 0;
@@ -47,7 +65,7 @@ static void try_without_rights(const char *path, char *message, size_t size)
     if (child == 0) {
         if (getuid() == 0 && (setgid(NOBODY) || setuid(NOBODY)))
             _exit(1);
-        try_to_store(path, message, size);
+        try(path, message, size);
         _exit(write(ends[1], message, strlen(message)) < 0);
     }
     close(ends[1]);
@@ -60,6 +78,47 @@ static void try_without_rights(const char *path, char *message, size_t size)
 static void expect(const char *got, const char *path, const char *words, const char *what)
 {
     ok(strstr(got, words) && strstr(got, path) && strstr(got, "--db"), "%s: %s", what, got);
+}
+
+static void copy_file(const char *from, const char *to)
+{
+    char block[4096];
+    size_t n;
+    FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
+    if (!in || !out)
+        tap_bail("cannot copy a file of the test");
+    while ((n = fread(block, 1, sizeof(block), in)) > 0)
+        fwrite(block, 1, n, out);
+    fclose(in);
+    if (fclose(out))
+        tap_bail("cannot copy a file of the test");
+}
+
+/* As on a medium that nobody can write to. */
+static void read_only_copy(void)
+{
+    char message[800];
+    const char *path = rig_path("copy/a?b#c.db"), *folder = rig_path("copy");
+    const char *log = rig_path("copy/a?b#c.db-wal"), *source = rig_path("copied.db");
+    struct run run;
+    struct store *store = rig_open(source);
+    run_by_hand(&run);
+    rig_put(store, &run);
+    mkdir(folder, 0755);
+    copy_file(rig_path("copied.db-wal"), log);
+    store_close(store);
+    copy_file(source, path);
+    chmod(path, 0444);
+    chmod(log, 0444);
+    chmod(folder, 0555);
+    try_without_rights(try_to_read, path, message, sizeof(message));
+    expect(message, path, "cannot read", "with a log that cannot be used it is not whole");
+    chmod(folder, 0755);
+    remove(log);
+    chmod(folder, 0555);
+    try_without_rights(try_to_read, path, message, sizeof(message));
+    is_str(message, "", "a copy where nothing can be written is read");
+    chmod(folder, 0755);
 }
 
 static void permissions(void)
@@ -76,15 +135,15 @@ static void permissions(void)
 
     chmod(path, 0444);
     chmod(folder, 0777);
-    try_without_rights(path, message, sizeof(message));
+    try_without_rights(try_to_store, path, message, sizeof(message));
     expect(message, path, "read-only", "a read-only file");
     chmod(path, 0666);
     chmod(folder, 0555);
-    try_without_rights(path, message, sizeof(message));
+    try_without_rights(try_to_store, path, message, sizeof(message));
     expect(message, path, "cannot", "a folder that nothing can be made in");
-    try_without_rights(rig_path("readable/other.db"), message, sizeof(message));
+    try_without_rights(try_to_store, rig_path("readable/other.db"), message, sizeof(message));
     expect(message, rig_path("readable/other.db"), "cannot", "a new file in such a folder");
-    try_without_rights(inside, message, sizeof(message));
+    try_without_rights(try_to_store, inside, message, sizeof(message));
     expect(message, rig_path("readable/new"), "cannot make folder", "a new folder in it");
     chmod(folder, 0755);
     chmod(path, 0644);
@@ -183,6 +242,7 @@ static void locked(void)
 int main(void)
 {
     permissions();
+    read_only_copy();
     full_disk();
     locked();
     return tap_done();

@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "tests/tap.h"
 #include "tests/trace_run.h"
@@ -102,6 +104,29 @@ static const struct tampering tamperings[] = {
      "flow-at-kernel",
      "TraceLens",
      {{"\"pid\":1,\"tid\":7,\"id\":4", "\"pid\":1,\"tid\":20,\"id\":4"}}},
+    {"a key twice in an event",
+     "keys-once",
+     "all",
+     {{"\"name\":\"forward\",\"pid\":1000", "\"name\":\"forward\",\"pid\":1000,\"pid\":2"}}},
+    {"a key twice in arguments",
+     "keys-once",
+     "all",
+     {{"\"cbid\":211", "\"cbid\":211,\"x\":{\"cbid\":1},\"cbid\":211"}}},
+    {"a key twice, among many",
+     "keys-once",
+     "all",
+     {{"\"cbid\":211",
+       "\"a\":1,\"b\":1,\"c\":1,\"d\":1,\"e\":1,\"f\":1,\"g\":1,\"h\":1,\"i\":1,\"j\":1,"
+       "\"k\":1,\"l\":1,\"m\":1,\"n\":1,\"o\":1,\"p\":1,\"q\":1,\"r\":1,\"s\":1,\"t\":1,"
+       "\"u\":1,\"v\":1,\"w\":1,\"x\":1,\"y\":1,\"z\":1,\"c\":1,\"cbid\":211"}}},
+    {"a key twice in what is no event",
+     "keys-once",
+     "all",
+     {{"{\"schemaVersion\":1", "{\"x\":[{\"y\":[],\"y\":{}}],\"schemaVersion\":1"}}},
+    {"a key twice in the outermost object",
+     "keys-once",
+     "all",
+     {{"{\"schemaVersion\":1", "{\"schemaVersion\":1,\"schemaVersion\":1"}}},
     {"no blank before the rank", "rank-blank", "HTA", {{"\"rank\": 0", "\"rank\":0"}}},
     {"no rank", "rank-given", "HTA", {{"\"rank\": 0", "\"range\": 0"}}},
     {"the rank behind the events",
@@ -320,6 +345,34 @@ static void test_cut_off_gzip(void)
     unlink(path);
 }
 
+/* Compressed in pieces, one of them empty, one that ends in the middle of a name. */
+static void test_members(const char *sound)
+{
+    const size_t length = strlen(sound), ends[] = {0, length / 3, length / 3, length - 1, length};
+    const char *path = in_folder("members.json.gz");
+    struct trace_report report = {0};
+    struct err err = {.text = ""};
+    size_t at = 0;
+    unlink(path);
+    for (size_t i = 0; i < LENGTH(ends); i++) {
+        gzFile out = gzopen(path, "ab");
+        const int piece = (int)(ends[i] - at);
+        if (!out || (piece > 0 && gzwrite(out, sound + at, (unsigned)piece) != piece) ||
+            gzclose(out) != Z_OK)
+            tap_bail("a file cannot be written");
+        at = ends[i];
+    }
+    is_int(trace_check(path, &arena, &report, &err), STATUS_OK,
+           "a file of several gzip members has no finding");
+    is_int(report.n_flow, 20, "and is read to its end");
+    struct stat about;
+    if (stat(path, &about) || truncate(path, about.st_size - 9))
+        tap_bail("a file cannot be made shorter");
+    is_int(trace_check(path, &arena, &report, &err), STATUS_NO, "nor may the last be cut off");
+    ok(finding_of(&report, "strict-json"), "which is told");
+    unlink(path);
+}
+
 static void test_place(const char *sound)
 {
     const char *path = in_folder("place.json");
@@ -465,6 +518,7 @@ int main(void)
     test_place(sound);
     test_cut_off(sound);
     test_cut_off_gzip();
+    test_members(sound);
     test_names_of_files(sound);
     test_not_a_trace();
     test_cases();

@@ -28,6 +28,13 @@ ok "with the same counts" is "$(field events),$(field slices)" "$(grep -c '"ph":
 ok "stdout has the trace alone" sh -c \
     'test "$("$UNSHARD" trace export 2 -o /dev/stdout | grep -c "\"ph\":")" -gt 100 &&
      "$UNSHARD" trace export 2 -o /dev/stdout | tail -n 1 | grep -qx "[]}]*"'
+(cd "$tmp/out.d" && run trace export 1 -o - && cp "$tmp/out" "$tmp/dash")
+sed 's/"traceName":"-"/"traceName":"step.json"/' "$tmp/dash" >"$tmp/plain"
+ok "- is stdout" same "$tmp/plain" "$trace"
+ok "and no file of that name" test ! -e "$tmp/out.d/-"
+ok "what stood in a file before it stays" sh -c \
+    '{ echo first; "$UNSHARD" trace export 2 -o -; } >"$1" && test "$(head -n 1 "$1")" = first &&
+     test "$(tail -n 1 "$1")" = "]}"' - "$tmp/after"
 run trace export 1 -o "$tmp/again.json"
 sed 's/"traceName":"again.json"/"traceName":"step.json"/' "$tmp/again.json" >"$tmp/plain"
 ok "the same run gives the same trace" same "$tmp/plain" "$trace"
@@ -79,6 +86,7 @@ for name in step_ns compute_ns comm_ns exposed_comm_ns peak_allocated_bytes peak
 done
 
 # --- what cannot be exported leaves no file
+complains_small() { (ulimit -f 64 && complains "$@"); }
 ok "no run" complains 2 "no run or file" trace export
 ok "no file" complains 2 "give -o FILE" trace export 1
 ok "-o without one" complains 2 "-o needs a value" trace export 1 -o
@@ -90,6 +98,7 @@ ok "no history" complains 6 "no run was stored yet" trace export 1 -o "$tmp/x.js
 ok "without a trace of it" test ! -e "$tmp/x.json"
 ok "a folder that is not there" complains 4 "$tmp/no/x.json" trace export 1 -o "$tmp/no/x.json"
 ok "a folder in place of a file" complains 4 "$tmp/out.d" trace export 1 -o "$tmp/out.d"
+ok "a file that gets too large" complains_small 4 "File too large" trace export 1 -o "$trace.2"
 ok "no half of a file stays behind" is "$(find "$tmp/out.d" -type f | wc -l)" 2
 ok "a letter of another command" complains 2 "unknown option '-o'" sim $tiny -o x
 
@@ -106,6 +115,7 @@ ok "a pid is a string" finds numeric-ids speedscope '/"cat":"kernel"/s/"pid":1,/
 ok "a flow has no end" finds flow-paired Perfetto '/"ph":"f".*"id":1,/d'
 ok "two slices overlap" finds slices-nest Perfetto \
     '/"name":"ncclDevKernel_AllGather/s/"dur":\([0-9]*\)/"dur":9\1/'
+ok "a key stands twice" finds keys-once all 's/"ph":"X",/&"cat":"x",/'
 ok "an event is empty" finds event-objects speedscope '0,/^{"ph":"X"/s//{},\n&/'
 ok "JSON counts them" sh -c '"$UNSHARD" trace check --json "'"$tmp"'/bad.json" |
     grep -A 5 "\"rule\":" | grep -q "\"count\":"'

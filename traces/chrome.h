@@ -3,8 +3,8 @@
  *
  * One event at a time, so that memory does not grow with the run beyond a few words per task;
  * timestamps are exact decimal text from integer ns. The file appears whole or not at all: it is
- * written under another name and renamed. ".gz" at the end of the path compresses. Profile: spec
- * TRACES section 3.
+ * written under another name and renamed; the path "-" is stdout. ".gz" at the end of the path
+ * compresses. Profile: spec TRACES section 3.
  *
  * Trace time begins with the first thing that happens in the run, "metadata" says where in it the
  * measured step begins ("window_begin_ns") and holds the metrics, so that a reader of the file alone

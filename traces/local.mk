@@ -10,6 +10,8 @@ traces_libtraces_a_SOURCES = \
 	traces/chrome_plan.h \
 	traces/out_file.c \
 	traces/out_file.h \
+	traces/temp_guard.c \
+	traces/temp_guard.h \
 	traces/trace_check.c \
 	traces/trace_check.h \
 	traces/trace_event.c \
@@ -18,6 +20,8 @@ traces_libtraces_a_SOURCES = \
 	traces/trace_findings.h \
 	traces/trace_json.c \
 	traces/trace_json.h \
+	traces/trace_keys.c \
+	traces/trace_keys.h \
 	traces/trace_links.c \
 	traces/trace_links.h \
 	traces/trace_rules.c \

@@ -2,7 +2,7 @@
  * Temporary name, then rename; zlib writes both plain and compressed files.
  *
  * The temporary file is made with O_EXCL, so that two writers of one path do not meet: the last to
- * finish wins, whole. Killed by a signal it stays; its name says what it is.
+ * finish wins, whole. What becomes of it when a signal ends the process is temp_guard.c's.
  */
 #include "traces/out_file.h"
 
@@ -16,6 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
+
+#include "traces/temp_guard.h"
 
 #define BUFFER_BYTES (256u << 10)
 #define TEMP_TRIES 100 /* left-over files of killed processes that had our id */
@@ -41,7 +43,7 @@ static int open_temp(struct out_file *out)
     out->temp = copy_of(out->path, TEMP_CHARS);
     for (int i = 0; fd < 0 && i < TEMP_TRIES; i++) {
         snprintf(out->temp + length, TEMP_CHARS, ".%ld-%d.tmp", (long)getpid(), i);
-        fd = open(out->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        fd = temp_guard_open(out->temp);
         if (fd < 0 && errno != EEXIST)
             break;
     }
@@ -52,6 +54,10 @@ static int open_temp(struct out_file *out)
 static int open_place(struct out_file *out, const char *path)
 {
     struct stat about;
+    if (!strcmp(path, OUT_STDOUT)) {
+        out->path = copy_of(path, 0);
+        return fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+    }
     const bool exists = !stat(path, &about);
     char *behind = exists && S_ISREG(about.st_mode) ? realpath(path, NULL) : NULL;
     out->path = behind ? behind : copy_of(path, 0);
@@ -111,13 +117,12 @@ enum status out_commit(struct out_file *out, struct err *err)
 {
     errno = 0;
     const bool written = gzclose_w(out->stream) == Z_OK;
-    const bool kept = written && (!out->temp || !rename(out->temp, out->path));
-    enum status status = STATUS_OK;
-    if (!kept) {
-        status = fail(out->path, errno ? errno : EIO, err);
-        if (out->temp)
-            unlink(out->temp);
-    }
+    const int reason = errno;
+    if (out->temp && !written)
+        temp_guard_remove();
+    errno = reason;
+    const bool kept = written && (!out->temp || !temp_guard_rename(out->path));
+    const enum status status = kept ? STATUS_OK : fail(out->path, errno ? errno : EIO, err);
     forget(out);
     return status;
 }
@@ -128,6 +133,6 @@ void out_discard(struct out_file *out)
         return;
     gzclose_w(out->stream);
     if (out->temp)
-        unlink(out->temp);
+        temp_guard_remove();
     forget(out);
 }

@@ -2,7 +2,9 @@
  * A file that appears whole or not at all.
  *
  * Written under another name beside its place and renamed once everything is on it; compressed where
- * the path ends in ".gz". What is not a regular file (a pipe, /dev/stdout) is written in place.
+ * the path ends in ".gz". What is not a regular file (a pipe, /dev/stdout) is written in place, and
+ * so is stdout, whatever it is. A signal that ends the process removes the other name; only one such
+ * file can be open at a time.
  */
 #ifndef TRACES_OUT_FILE_H
 #define TRACES_OUT_FILE_H
@@ -10,6 +12,8 @@
 #include <stddef.h>
 
 #include "src/err.h"
+
+#define OUT_STDOUT "-" /* the path that stands for it */
 
 struct out_file {
     void *stream;      /* zlib's gzFile */

@@ -68,11 +68,14 @@ static void take_member(struct check *check, const struct trace_slice *slice)
     struct trace_findings *findings = &check->state.findings;
     struct json_scan scan = json_scan_of(slice->text, slice->length);
     struct json_span value;
+    trace_keys_reset(&check->state.keys);
+    scan.keys = &check->state.keys;
     json_scan_value(&scan, &value);
     json_scan_done(&scan);
     const uint64_t at = slice->offset + (uint64_t)(scan.at - slice->text);
     if (scan.fault && trace_found(findings, RULE_JSON, at))
         trace_say(findings, RULE_JSON, "%s", scan.fault);
+    trace_found_keys(findings, &check->state.keys, slice->text, slice->offset);
     if (!check->searched)
         check->searched = search_rank(slice->text, slice->length, &check->first_rank);
     if (!strcmp(check->slicer.key, "distributedInfo"))
@@ -117,6 +120,10 @@ static void check_file(struct check *check, const char *path)
     const bool gz = length >= 8 && !strcmp(path + length - 8, ".json.gz");
     const bool plain = length >= 5 && !strcmp(path + length - 5, ".json");
     const char *start = check->slicer.start;
+    for (uint64_t i = 0; i < check->slicer.n_again; i++) {
+        if (trace_found(findings, RULE_KEYS, check->slicer.again_at))
+            trace_say(findings, RULE_KEYS, "a key stands twice in the outermost object");
+    }
     if (!gz && !plain && trace_found(findings, RULE_SUFFIX, 0))
         trace_say(findings, RULE_SUFFIX, "the name ends in neither .json nor .json.gz");
     else if ((gz || plain) && gz != check->slicer.compressed &&
@@ -166,6 +173,7 @@ enum status trace_check(const char *path, struct arena *arena, struct trace_repo
         status = out->n_finding > 0 ? STATUS_NO : STATUS_OK;
     }
     trace_slicer_close(&check.slicer);
+    trace_keys_release(&check.state.keys);
     trace_links_release(&check.state.links);
     trace_tracks_release(&check.state.tracks);
     return status;

@@ -49,6 +49,21 @@ void trace_say(struct trace_findings *findings, enum trace_rule rule, const char
     findings->of[rule].text = arena_strdup(findings->arena, text);
 }
 
+void trace_found_keys(struct trace_findings *findings, const struct trace_keys *keys,
+                      const char *text, uint64_t offset)
+{
+    enum { SHOWN = 60 };
+    const struct json_span *key = &keys->again;
+    size_t shown = key->length < SHOWN ? key->length : SHOWN;
+    while (shown < key->length && shown > 0 && ((unsigned char)key->at[shown] & 0xc0) == 0x80)
+        shown--;
+    for (uint64_t i = 0; i < keys->n_again; i++) {
+        if (trace_found(findings, RULE_KEYS, offset + (uint64_t)(key->at - text)))
+            trace_say(findings, RULE_KEYS, "key '%.*s%s' stands twice in one object", (int)shown,
+                      key->at, shown < key->length ? "..." : "");
+    }
+}
+
 void trace_findings_report(const struct trace_findings *findings, struct trace_report *out)
 {
     out->findings = arena_array(findings->arena, struct trace_finding, RULE_N);

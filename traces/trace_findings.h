@@ -6,6 +6,7 @@
 #define TRACES_TRACE_FINDINGS_H
 
 #include "traces/trace_check.h"
+#include "traces/trace_keys.h"
 
 /*
  * X(ENUM, rule, reader that it breaks). Sources: spec TRACES sections 0, 2 and 3.
@@ -15,6 +16,7 @@
  */
 #define TRACE_RULES(X)                              \
     X(JSON, "strict-json", "all")                   \
+    X(KEYS, "keys-once", "all")                     \
     X(START, "format-guess", "Perfetto")            \
     X(SURROGATE, "no-surrogates", "Perfetto")       \
     X(OBJECT, "event-objects", "speedscope")        \
@@ -68,6 +70,10 @@ void trace_findings_init(struct trace_findings *findings, struct arena *arena);
 bool trace_found(struct trace_findings *findings, enum trace_rule rule, uint64_t offset);
 void trace_say(struct trace_findings *findings, enum trace_rule rule, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* RULE_KEYS for each key that stands twice in the text, which begins at this byte of the file. */
+void trace_found_keys(struct trace_findings *findings, const struct trace_keys *keys,
+                      const char *text, uint64_t offset);
 
 /* Those that were found, in the order of the table. */
 void trace_findings_report(const struct trace_findings *findings, struct trace_report *out);

@@ -10,8 +10,9 @@
 
 #include "src/hash.h"
 #include "src/json_check.h"
+#include "traces/trace_keys.h"
 
-enum { DEPTH_MAX = 64, EXPONENT_MAX = 400 };
+enum { DEPTH_MAX = KEYS_DEPTH_MAX, EXPONENT_MAX = 400 };
 
 struct json_scan json_scan_of(const char *text, size_t length)
 {
@@ -150,6 +151,8 @@ bool json_scan_open(struct json_scan *scan, char bracket)
         return fail(scan, "brackets nested too deep");
     scan->depth++;
     scan->at++;
+    if (scan->keys && bracket == '{')
+        trace_keys_open(scan->keys, scan->depth);
     return true;
 }
 
@@ -164,6 +167,8 @@ static bool next_in_list(struct json_scan *scan, char open, char close)
     const char c = next_byte(scan);
     if (c == close) {
         scan->at++;
+        if (scan->keys && close == '}')
+            trace_keys_close(scan->keys, scan->depth);
         scan->depth--;
         return false;
     }
@@ -186,6 +191,8 @@ bool json_scan_member(struct json_scan *scan, struct json_span *key, struct json
         return fail(scan, "a key in quotes is needed");
     if (!scan_string(scan, key))
         return false;
+    if (scan->keys)
+        trace_keys_add(scan->keys, key);
     skip_blanks(scan);
     if (next_byte(scan) != ':')
         return fail(scan, "':' is missing after a key");

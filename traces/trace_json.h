@@ -20,11 +20,14 @@ struct json_span {
     size_t length;
 };
 
+struct trace_keys;
+
 struct json_scan {
     const char *at, *end;  /* *end can be read: a NUL, or what follows the value */
     const char *fault;     /* what is wrong, in words; NULL: nothing so far */
     const char *surrogate; /* the first escape that is half of a pair, or NULL */
     unsigned depth;
+    struct trace_keys *keys; /* collects keys that stand twice in their object; may be NULL */
 };
 
 struct json_scan json_scan_of(const char *text, size_t length);

@@ -308,6 +308,8 @@ void trace_rules_event(struct trace_state *state, const char *text, size_t lengt
     struct trace_findings *findings = &state->findings;
     struct json_scan scan = json_scan_of(text, length);
     struct trace_event event;
+    trace_keys_reset(&state->keys);
+    scan.keys = &state->keys;
     if (*text != '{') {
         struct json_span value;
         if (trace_found(findings, RULE_OBJECT, offset))
@@ -325,6 +327,7 @@ void trace_rules_event(struct trace_state *state, const char *text, size_t lengt
     const uint64_t at = offset + (uint64_t)(scan.at - text);
     if (scan.fault && trace_found(findings, RULE_JSON, at))
         trace_say(findings, RULE_JSON, "%s", scan.fault);
+    trace_found_keys(findings, &state->keys, text, offset);
     if (scan.surrogate &&
         trace_found(findings, RULE_SURROGATE, offset + (uint64_t)(scan.surrogate - text)))
         trace_say(findings, RULE_SURROGATE, "'\\u' escape of half a character: write UTF-8");

@@ -10,6 +10,7 @@ struct trace_state {
     struct trace_tracks tracks;
     struct trace_links links;
     struct trace_findings findings;
+    struct trace_keys keys;
     uint64_t n_event, n_slice, n_flow, n_counter;
     uint64_t step; /* hash of the name of the first ProfilerStep; 0: none yet */
 };

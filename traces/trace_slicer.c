@@ -16,6 +16,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "traces/trace_json.h"
+
 #define BUFFER_BYTES ((size_t)256 << 10)
 #define END_OF_TEXT (-1)
 
@@ -228,6 +230,21 @@ static enum status pass_value(struct trace_slicer *slicer, const char *what,
     return status;
 }
 
+static void note_key(struct trace_slicer *slicer, const char *text, size_t length)
+{
+    const struct json_span key = {SPAN_STRING, text, length};
+    const uint64_t hash = json_span_hash(&key, 0);
+    for (size_t i = 0; i < slicer->n_key; i++) {
+        if (slicer->keys[i] != hash)
+            continue;
+        if (slicer->n_again++ == 0)
+            slicer->again_at = slicer->base + slicer->begin;
+        return;
+    }
+    if (slicer->n_key < SLICE_KEYS_MAX)
+        slicer->keys[slicer->n_key++] = hash;
+}
+
 /* Key and value; the value of traceEvents is entered, and nothing given. */
 static enum status next_member(struct trace_slicer *slicer, bool *given, struct trace_slice *out,
                                struct err *err)
@@ -241,6 +258,7 @@ static enum status next_member(struct trace_slicer *slicer, bool *given, struct 
     const size_t kept = length - 2 < SLICE_KEY_CHARS ? length - 2 : SLICE_KEY_CHARS - 1;
     memcpy(slicer->key, slicer->buffer + slicer->begin + 1, kept);
     slicer->key[kept] = '\0';
+    note_key(slicer, slicer->buffer + slicer->begin + 1, length - 2);
     slicer->begin += length;
 
     if (peek(slicer) != ':')

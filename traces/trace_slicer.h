@@ -14,7 +14,8 @@
 
 #include "src/err.h"
 
-enum { SLICE_DEPTH_MAX = 64, SLICE_KEY_CHARS = 64 };
+/* Traces have a dozen keys outside of events; of more only the first are held against the others. */
+enum { SLICE_DEPTH_MAX = 64, SLICE_KEY_CHARS = 64, SLICE_KEYS_MAX = 256 };
 #define SLICE_BYTES_MAX ((size_t)64 << 20) /* of one event or one top-level value */
 
 enum slice_kind {
@@ -44,8 +45,11 @@ struct trace_slicer {
     bool comma;       /* a comma was the last thing */
     bool at_end;      /* nothing more can be read */
     bool found_events, broken, compressed, too_long;
-    char key[SLICE_KEY_CHARS]; /* of the last SLICE_MEMBER, as it is spelled; cut */
-    char start[4];             /* the first characters that are not blanks */
+    uint64_t keys[SLICE_KEYS_MAX]; /* hashes of those of the outermost object */
+    size_t n_key;
+    uint64_t n_again, again_at; /* keys that stand there twice, and where the first does */
+    char key[SLICE_KEY_CHARS];  /* of the last SLICE_MEMBER, as it is spelled; cut */
+    char start[4];              /* the first characters that are not blanks */
 };
 
 enum status trace_slicer_open(const char *path, struct trace_slicer *out, struct err *err);

@@ -6,6 +6,8 @@
  * are plan_rank.c's, looks those of plan_text.c and plan_json.c.
  */
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "src/cli/command.h"
 #include "src/cli/evaluate.h"
@@ -230,10 +232,21 @@ static void release(struct comparison *c)
     prepared_release(&c->prepared);
 }
 
+/* A page's, or the terminal's where that has fewer. */
+static unsigned page_columns(void)
+{
+    struct winsize size;
+    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 &&
+        size.ws_col < TERM_PAGE_COLUMNS)
+        return size.ws_col;
+    return TERM_PAGE_COLUMNS;
+}
+
 enum status cmd_plan(struct options *options, struct output *out, struct err *err)
 {
     struct comparison c = {.options = options, .report = {.options = options}};
     arena_init(&c.arena);
+    c.report.columns = page_columns();
     enum status status = history_begin(options, RUN_PLAN, &c.history, err);
     if (status != STATUS_OK)
         goto out;

@@ -198,7 +198,7 @@ static void add_value(struct cJSON *object, const char *key, const struct query_
         json_add_int(object, key, strtoll(value->text, NULL, 10));
         break;
     case QUERY_REAL:
-        json_add_real(object, key, strtod(value->text, NULL));
+        json_add_exact(object, key, strtod(value->text, NULL)); /* "Inf" becomes null */
         break;
     case QUERY_TEXT:
     case QUERY_BLOB:

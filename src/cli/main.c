@@ -20,7 +20,8 @@ static const char *const benchmarks[] = {"sim", "store", "trace", NULL};
 
 #define MODEL_WORDS                                                                              \
     "MODEL is a name of 'unshard model list', a Hugging Face config.json (llama, mpt, gpt2), a " \
-    "folder that holds one, or what 'unshard model show --json' printed."
+    "folder that holds one (weights beside it must agree with it), or what 'unshard model show " \
+    "--json' printed."
 
 const struct command commands[] = {
     {"sim", COMMAND_SIM, "MODEL", "simulate a training step: its time, its memory, does it fit",
@@ -61,9 +62,11 @@ const struct command commands[] = {
               "stored.",
      .actions = history_words, .run = cmd_history},
     {"query", COMMAND_QUERY, "SQL [PARAM]...", "SQL over the runs that were stored",
-     .about = "Run one SQL statement that reads the history, best through its views v_run, v_unit, "
-              "v_task, v_memory, v_memory_peak, v_collective and v_exposed. Each PARAM is bound to "
-              "a ? of the statement, as a number where it looks like one.",
+     .about =
+         "Run one SQL statement that reads the history, best through its views v_run, v_unit, "
+         "v_task, v_memory, v_memory_peak, v_collective and v_exposed. Each PARAM is bound to "
+         "a ? of the statement: as a number where it is spelled as that number is printed (7, -3, "
+         "0.5), else as text (007, 1e3).",
      .operand = "SQL", .operand_hint = "give a statement, as in 'select * from v_run'",
      .n_more = OPTIONS_MAX_OPERANDS - 1, .run = cmd_query},
     {"trace", COMMAND_TRACE, "export RUN -o FILE | check FILE",

@@ -120,7 +120,7 @@ const struct option_info option_table[OPTION_N] = {
         .help = "how each parameter is cut over so many ranks, and what padding costs"},
     [OPTION_OUTPUT] = {
         "output", COMMAND_TRACE, OPTION_TEXT, "FILE",
-        .help = "export: the file to write, -o for short; compressed where the name ends in .gz"},
+        .help = "export: the file to write, -o for short; compressed where the name ends in .gz; -: stdout"},
     [OPTION_LIMIT] = {
         "limit", COMMAND_HISTORY, OPTION_COUNT, "N", .least = 1, .most = INT64_MAX,
         .initial = "20", .help = "the newest N runs"},

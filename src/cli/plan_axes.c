@@ -68,7 +68,7 @@ static void add_line(const struct canvas *canvas, unsigned row, const struct pla
     tick_label(canvas, scale, row, label);
     text_add(out, "%s%*s %s%s", term->quiet, LABELS - 1, label,
              *label ? canvas->glyphs->tick_y : canvas->glyphs->side, term->plain);
-    for (unsigned col = 0; col < WIDTH; col++) {
+    for (unsigned col = 0; col < canvas->width; col++) {
         if (plan_canvas_is_blank(canvas, row, col)) {
             blanks++;
             continue;
@@ -87,7 +87,8 @@ static void add_top(const struct canvas *canvas, const struct plan_scale *scale,
     char bytes[32], limit[48];
     snprintf(limit, sizeof limit, "limit %s", text_bytes(canvas->plot->limit_bytes, bytes));
     int length = (int)strlen(limit), at = (int)canvas->limit - length / 2;
-    at = at > (int)WIDTH - length ? (int)WIDTH - length : at < 2 ? 2 : at;
+    int most = (int)canvas->width - length;
+    at = at > most ? most : at < 2 ? 2 : at;
     text_add(out, "%s%*s %s%*s%s%s%s\n", term->quiet, LABELS - 1, "step,", scale->unit,
              at + 1 - (int)strlen(scale->unit), "", term->plain, term->bad, limit);
     text_add(out, "%s", term->plain);
@@ -107,9 +108,9 @@ static void add_floor(const struct canvas *canvas, const struct plan_scale *scal
     const struct glyphs *glyphs = canvas->glyphs;
     double low = canvas->x.low / scale->size, high = canvas->x.high / scale->size;
     double step = tick_step(high - low, 8);
-    const char *marks[WIDTH];
-    char numbers[WIDTH], title[16];
-    for (unsigned col = 0; col < WIDTH; col++)
+    const char *marks[MAX_WIDTH];
+    char numbers[MAX_WIDTH], title[16];
+    for (unsigned col = 0; col < canvas->width; col++)
         marks[col] = is_break(canvas, col) ? glyphs->broken : glyphs->floor;
     memset(numbers, ' ', sizeof numbers);
     int used = 1; /* a blank before the first one */
@@ -119,16 +120,30 @@ static void add_floor(const struct canvas *canvas, const struct plan_scale *scal
         unsigned col = canvas->first + plan_axis_cell(&canvas->x, tick * scale->size);
         int at = (int)col - length / 2;
         marks[col] = glyphs->tick_x;
-        if (at < used || at + length > WIDTH)
+        if (at < used || at + length > (int)canvas->width)
             continue;
         memcpy(numbers + at, number, (size_t)length);
         used = at + length + 1;
     }
     text_add(out, "%s%*s%s", canvas->term->quiet, LABELS, "", glyphs->corner);
-    for (unsigned col = 0; col < WIDTH; col++)
+    for (unsigned col = 0; col < canvas->width; col++)
         text_add(out, "%s", marks[col]);
     snprintf(title, sizeof title, "total, %s", scale->unit);
     text_add(out, "\n%*s%.*s%s\n", LABELS + 1, title, used - 1, numbers, canvas->term->plain);
+}
+
+static void add_unnumbered(const struct canvas *canvas, struct text *out)
+{
+    const struct term_margins margins = {
+        .columns = canvas->plot->columns, .at = LABELS + 1, .hanging = LABELS + 1};
+    struct text words;
+    text_init(&words);
+    text_add(&words, "%u of the plans stand where it is too crowded for a number",
+             canvas->n_unnumbered);
+    text_add(out, "%s%*s", canvas->term->quiet, LABELS + 1, "");
+    term_wrap(words.at, margins, out);
+    text_add(out, "%s", canvas->term->plain);
+    text_release(&words);
 }
 
 void plan_canvas_print(const struct canvas *canvas, struct text *out)
@@ -140,6 +155,5 @@ void plan_canvas_print(const struct canvas *canvas, struct text *out)
         add_line(canvas, row, &time, out);
     add_floor(canvas, &memory, out);
     if (canvas->n_unnumbered > 0)
-        text_add(out, "%s%*s%u of the plans stand where it is too crowded for a number%s\n",
-                 canvas->term->quiet, LABELS + 1, "", canvas->n_unnumbered, canvas->term->plain);
+        add_unnumbered(canvas, out);
 }

@@ -8,7 +8,8 @@
 #include "src/arena.h"
 #include "src/cli/plan_plot.h"
 
-enum { ROWS = 13, LABELS = 9, WIDTH = TERM_PAGE_COLUMNS - LABELS - 1, STRIP = 9, BREAK = 4 };
+enum { ROWS = 13, LABELS = 9, STRIP = 9, BREAK = 4 };
+enum { MAX_WIDTH = TERM_PAGE_COLUMNS - LABELS - 1 };
 
 struct glyphs {
     const char *front, *other, *above, *below, *step, *limit, *side, *tick_y, *corner, *floor,
@@ -39,13 +40,14 @@ struct canvas {
     const struct glyphs *glyphs;
     struct arena arena;
     struct axis x, y;
+    unsigned width;         /* columns in use */
     unsigned first;         /* column where x begins */
     unsigned limit, behind; /* columns of the limit, and of what stands behind it */
     bool broken, is_left;   /* the limit is not to scale; it lies left of all */
     bool has_strip;         /* something stands behind, where x is not to scale */
     bool some_fit;          /* then the axes are theirs */
     double shown_bytes;     /* else those of what needs no more than this */
-    struct cell cells[ROWS][WIDTH];
+    struct cell cells[ROWS][MAX_WIDTH];
     struct point *points;
     uint32_t n_point, n_unnumbered;
 };

@@ -58,7 +58,7 @@ static void find_ranges(struct canvas *canvas)
 static void place_limit(struct canvas *canvas)
 {
     double limit = (double)canvas->plot->limit_bytes, range = canvas->x.high - canvas->x.low;
-    unsigned width = WIDTH - (canvas->has_strip ? STRIP : 1);
+    unsigned width = canvas->width - (canvas->has_strip ? STRIP : 1);
     canvas->is_left = limit < canvas->x.low;
     canvas->broken = limit > canvas->x.high + range || limit < canvas->x.low - range;
     if (canvas->broken)
@@ -73,7 +73,7 @@ static void place_limit(struct canvas *canvas)
         canvas->limit = plan_axis_cell(&canvas->x, limit);
     else
         canvas->limit = canvas->is_left ? 1 : width + BREAK - 1;
-    canvas->behind = WIDTH - STRIP + 2;
+    canvas->behind = canvas->width - STRIP + 2;
 }
 
 static void set_cell(struct canvas *canvas, unsigned row, unsigned col, const char *glyph,
@@ -155,9 +155,10 @@ static void draw_points(struct canvas *canvas)
 /* Whether a number has room, with a blank on both sides but for its own point. */
 static bool has_room(const struct canvas *canvas, unsigned row, int col, size_t length, int own)
 {
+    const int width = (int)canvas->width;
     for (int c = col - 1; c <= col + (int)length; c++) {
-        bool edge = c < 0 || c >= WIDTH;
-        if (edge && (c < col || c == col + (int)length) && c >= -1 && c <= WIDTH)
+        bool edge = c < 0 || c >= width;
+        if (edge && (c < col || c == col + (int)length) && c >= -1 && c <= width)
             continue;
         if (edge || (c != own && !plan_canvas_is_blank(canvas, row, (unsigned)c) &&
                      canvas->cells[row][c].glyph != canvas->glyphs->step))
@@ -219,6 +220,7 @@ static void init(struct canvas *canvas, const struct plan_plot *plot, const stru
     uint64_t least = UINT64_MAX;
     arena_init(&canvas->arena);
     canvas->plot = plot;
+    canvas->width = plot->columns - LABELS - 1;
     canvas->term = term;
     canvas->glyphs = term->utf8 ? &utf8 : &ascii;
     canvas->points = arena_array(&canvas->arena, struct point, plot->n_row);

@@ -11,10 +11,13 @@
 #include "src/cli/plan_row.h"
 #include "src/cli/term.h"
 
+enum { PLAN_PLOT_LEAST_COLUMNS = 60 };
+
 struct plan_plot {
     const struct plan_row *rows; /* ranked */
     uint32_t n_row;
     uint64_t limit_bytes;
+    unsigned columns; /* of a line; PLAN_PLOT_LEAST_COLUMNS to TERM_PAGE_COLUMNS */
 };
 
 /* Nothing where fewer than two plans have numbers. */

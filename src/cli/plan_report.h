@@ -20,6 +20,7 @@ struct plan_report {
     /* of every plan the same */
     const char *model, *cluster;
     uint64_t parameters;
+    unsigned columns; /* of a line, at most TERM_PAGE_COLUMNS */
     struct text head; /* what stands above the table */
 };
 
@@ -29,6 +30,10 @@ void plan_report_differs(const struct plan_report *report, const struct plan_row
 
 /* Why nothing fits: what the smallest plan needs, when and for what. */
 void plan_report_shortage(const struct plan_report *report, struct text *out);
+
+/* A paragraph as page_wrap() has it, in lines of the report. */
+void plan_report_wrap(const struct plan_report *report, const char *paragraph, unsigned at,
+                      unsigned hanging, struct text *out);
 
 void plan_report_text(const struct plan_report *report, const struct term *term, struct text *out);
 void plan_report_table(const struct plan_report *report, const struct term *term, struct text *out);

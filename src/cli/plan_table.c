@@ -1,20 +1,21 @@
 /*
- * The table of compared plans: one line each, at most TERM_PAGE_COLUMNS wide.
+ * The table of compared plans: one line each, at most as wide as the report is.
  *
  * Columns are as wide as what is in them. Where that is too wide blanks are saved first, then words
  * of the titles; where it still is (long patterns, many options that differ) each plan is told in a
- * line of its own, above its numbers. Cells are ASCII but for names.
+ * line of its own, above its numbers, and in the end only numbers that decide are shown. Cells are
+ * ASCII but for names.
  */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "src/cli/page.h"
 #include "src/cli/plan_report.h"
 #include "src/cli/plan_scale.h"
 
 enum { N_NUMBERS = 12, MAX_COLUMNS = OPTION_N + N_NUMBERS };
-enum { REACH = 4 }; /* columns by which a top may begin before what it stands over */
+enum { FEW_COLUMNS = 60 }; /* in less only the numbers that decide are shown */
+enum { REACH = 4 };        /* columns by which a top may begin before what it stands over */
 
 struct title {
     const char *top, *bottom; /* adjacent columns with the same top share it */
@@ -115,10 +116,14 @@ static void add_plan_columns(struct table *table)
     table->n_plan = table->n_column;
 }
 
-static void add_number_columns(struct table *table)
+/* Which numbers are shown where there is little room: units, mid, exposed and total. */
+static const bool decides[N_NUMBERS] = {[0] = true, [2] = true, [4] = true, [9] = true};
+
+static void add_number_columns(struct table *table, bool few)
 {
     const char *step = arena_printf(&table->arena, "step, %s", table->step.unit);
-    const char *memory = arena_printf(&table->arena, "memory of a GPU, %s", table->memory.unit);
+    const char *memory =
+        arena_printf(&table->arena, "memory%s, %s", few ? "" : " of a GPU", table->memory.unit);
     static const char exposed[] = "exposed", overlap[] = "overlap", collectives[] = "collectives";
     const struct title titles[N_NUMBERS][2] = {
         {{"", "n"}, {"", "n"}},
@@ -134,8 +139,10 @@ static void add_number_columns(struct table *table)
         {{collectives, "n"}, {collectives, "n"}},
         {{collectives, table->moved.unit}, {collectives, table->moved.unit}},
     };
-    for (unsigned i = 0; i < N_NUMBERS; i++)
-        add_column(table, titles[i][0], titles[i][1])->close = titles[i][0].top == overlap;
+    for (unsigned i = 0; i < N_NUMBERS; i++) {
+        if (!few || decides[i])
+            add_column(table, titles[i][0], titles[i][1])->close = titles[i][0].top == overlap;
+    }
 }
 
 static const char *scaled(struct table *table, const struct plan_scale *scale, double value)
@@ -143,8 +150,10 @@ static const char *scaled(struct table *table, const struct plan_scale *scale, d
     return arena_printf(&table->arena, "%.*f", scale->decimals, value / scale->size);
 }
 
-static void fill_numbers(struct table *table, const struct plan_row *row, const char **cell)
+static void fill_numbers(struct table *table, const struct plan_row *row, bool few,
+                         const char **cells)
 {
+    const char *all[N_NUMBERS], **cell = all;
     struct arena *arena = &table->arena;
     *cell++ = arena_printf(arena, "%u", row->n_unit);
     for (unsigned spread = 0; spread < SPREAD_N; spread++)
@@ -157,6 +166,10 @@ static void fill_numbers(struct table *table, const struct plan_row *row, const 
     *cell++ = scaled(table, &table->memory, (double)row->total_bytes);
     *cell++ = arena_printf(arena, "%u", row->n_collective);
     *cell = scaled(table, &table->moved, (double)row->moved_bytes);
+    for (unsigned i = 0; i < N_NUMBERS; i++) {
+        if (!few || decides[i])
+            *cells++ = all[i];
+    }
 }
 
 static struct title title_of(const struct table *table, uint32_t c)
@@ -227,7 +240,8 @@ static unsigned rank_width(const struct table *table)
     return table->rank_digits + 3;
 }
 
-static void choose_shape(struct table *table)
+/* False: even the last one is too wide, and was taken. */
+static bool choose_shape(struct table *table)
 {
     for (size_t i = 0; i < N_SHAPES; i++) {
         table->shape = shapes[i];
@@ -235,9 +249,10 @@ static void choose_shape(struct table *table)
         uint32_t first = first_column(table);
         if (rank_width(table) + gap_before(table, first) +
                 span_width(table, first, table->n_column - 1) <=
-            TERM_PAGE_COLUMNS)
-            return;
+            table->report->columns)
+            return true;
     }
+    return false;
 }
 
 static void add_blanks(unsigned n, struct text *out)
@@ -325,7 +340,7 @@ static void add_plan(const struct table *table, const struct plan_row *row, stru
     text_init(&words);
     plan_report_differs(table->report, row, &words);
     text_add(out, " ");
-    page_wrap(words.at, rank_width(table) + 1, rank_width(table) + 3, out);
+    plan_report_wrap(table->report, words.at, rank_width(table) + 1, rank_width(table) + 3, out);
     text_release(&words);
 }
 
@@ -339,7 +354,7 @@ static void add_refusal(const struct table *table, const struct plan_row *row, s
     text_add(&words, "refused%s%s", told ? " for the same reason" : ": ", told ? "" : row->refused);
     unsigned at = rank_width(table) + 1;
     add_blanks(at, out);
-    page_wrap(words.at, at, at + 2, out);
+    plan_report_wrap(table->report, words.at, at, at + 2, out);
     text_release(&words);
 }
 
@@ -365,6 +380,17 @@ static void add_row(const struct table *table, uint32_t index, struct text *out)
     text_add(out, "%s", *dress ? term->plain : "");
 }
 
+static void fill_table(struct table *table, bool few)
+{
+    table->n_column = 0;
+    add_plan_columns(table);
+    add_number_columns(table, few);
+    for (uint32_t row = 0; row < table->report->n_row; row++) {
+        if (!table->report->rows[row].refused)
+            fill_numbers(table, &table->report->rows[row], few, &table->cells[row][table->n_plan]);
+    }
+}
+
 static unsigned count_digits(uint32_t n)
 {
     unsigned digits = 1;
@@ -380,13 +406,12 @@ void plan_report_table(const struct plan_report *report, const struct term *term
     arena_init(&table.arena);
     table.cells = arena_alloc(&table.arena, sizeof *table.cells * report->n_row);
     choose_scales(&table);
-    add_plan_columns(&table);
-    add_number_columns(&table);
-    for (uint32_t row = 0; row < report->n_row; row++) {
-        if (!report->rows[row].refused)
-            fill_numbers(&table, &report->rows[row], &table.cells[row][table.n_plan]);
+    bool few = report->columns < FEW_COLUMNS;
+    fill_table(&table, few);
+    if (!choose_shape(&table) && !few) {
+        fill_table(&table, true);
+        choose_shape(&table);
     }
-    choose_shape(&table);
     text_add(out, "%s", term->quiet);
     add_titles(&table, out);
     text_add(out, "%s", term->plain);

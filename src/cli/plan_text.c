@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/cli/page.h"
 #include "src/cli/plan_plot.h"
 #include "src/cli/plan_rank.h"
 #include "src/cli/plan_report.h"
@@ -40,10 +39,11 @@ void plan_report_shortage(const struct plan_report *report, struct text *out)
     text_add(out, ", needs %s, most of it %s", text_bytes(row->total_bytes, total), row->peak);
 }
 
-static void add_paragraph(const char *words, struct text *out)
+void plan_report_wrap(const struct plan_report *report, const char *paragraph, unsigned at,
+                      unsigned hanging, struct text *out)
 {
-    text_add(out, "  ");
-    page_wrap(words, 2, 4, out);
+    const struct term_margins margins = {.columns = report->columns, .at = at, .hanging = hanging};
+    term_wrap(paragraph, margins, out);
 }
 
 /* A number and its unit stay on one line. */
@@ -93,7 +93,8 @@ static void add_marks(const struct plan_report *report, const struct term *term,
              "reserved and %s outside torch.",
              glued_bytes(report->outside_bytes, outside));
     text_add(out, "%s", term->quiet);
-    add_paragraph(words.at, out);
+    text_add(out, "  ");
+    plan_report_wrap(report, words.at, 2, 4, out);
     text_add(out, "%s", term->plain);
     text_release(&words);
 }
@@ -120,16 +121,21 @@ static void add_best(const struct plan_report *report, const struct term *term, 
                  glued_bytes(report->smallest->total_bytes, total),
                  glued_ns(report->smallest->step_ns[SPREAD_MID], mid));
     text_add(out, "%sbest:%s ", term->good, term->plain);
-    page_wrap(words.at, 6, 6, out);
+    plan_report_wrap(report, words.at, 6, 6, out);
     text_release(&words);
 }
 
 static void add_none(const struct plan_report *report, const struct term *term, struct text *out)
 {
     char limit[32], total[32];
-    text_add(out, "%sbest:%s none; nothing fits into %s, the smallest is %u with %s\n", term->bad,
-             term->plain, text_bytes(report->limit_bytes, limit), report->smallest->rank,
-             text_bytes(report->smallest->total_bytes, total));
+    struct text words;
+    text_init(&words);
+    text_add(&words, "none; nothing fits into %s, the smallest is %u with %s",
+             glued_bytes(report->limit_bytes, limit), report->smallest->rank,
+             glued_bytes(report->smallest->total_bytes, total));
+    text_add(out, "%sbest:%s ", term->bad, term->plain);
+    plan_report_wrap(report, words.at, 6, 6, out);
+    text_release(&words);
 }
 
 static void add_verdict(const struct plan_report *report, const struct term *term, struct text *out)
@@ -140,7 +146,7 @@ static void add_verdict(const struct plan_report *report, const struct term *ter
         add_none(report, term, out);
     if (report->leaves_table) {
         text_add(out, "%soutside the range that was measured: ", term->bad);
-        page_wrap(report->leaves_table, 38, 2, out);
+        plan_report_wrap(report, report->leaves_table, 38, 2, out);
         text_add(out, "%s", term->plain);
     }
 }
@@ -150,9 +156,12 @@ void plan_report_text(const struct plan_report *report, const struct term *term,
     text_add(out, "%s\n", report->head.at);
     plan_report_table(report, term, out);
     add_marks(report, term, out);
-    const struct plan_plot plot = {
-        .rows = report->rows, .n_row = report->n_row, .limit_bytes = report->limit_bytes};
-    plan_plot_text(&plot, term, out);
+    const struct plan_plot plot = {.rows = report->rows,
+                                   .n_row = report->n_row,
+                                   .limit_bytes = report->limit_bytes,
+                                   .columns = report->columns};
+    if (report->columns >= PLAN_PLOT_LEAST_COLUMNS)
+        plan_plot_text(&plot, term, out);
     text_add(out, "\n");
     add_verdict(report, term, out);
 }
