@@ -32,6 +32,7 @@ CREATE TABLE run (
     kind           TEXT NOT NULL,
     created_ns     INTEGER NOT NULL,
     tool_version   TEXT NOT NULL,
+    environment    TEXT NOT NULL,
     command        TEXT NOT NULL,
     model_id       INTEGER NOT NULL REFERENCES document,
     plan_id        INTEGER NOT NULL REFERENCES document,
@@ -145,6 +146,7 @@ CREATE TABLE collective (
 --   kind             sim, or plan: one row of a comparison
 --   created          when it was stored, UTC
 --   tool_version     of the program that stored it
+--   environment      system, machine and compiler, as JSON; nothing that names the host
 --   command          what was typed
 --   model, cluster   their names
 --   options          the plan's options in force, as JSON
@@ -158,7 +160,7 @@ CREATE TABLE collective (
 CREATE VIEW v_run AS
 SELECT run.id AS run, run.kind AS kind,
     strftime('%Y-%m-%d %H:%M:%S', run.created_ns / 1000000000, 'unixepoch') AS created,
-    run.tool_version AS tool_version, run.command AS command,
+    run.tool_version AS tool_version, run.environment AS environment, run.command AS command,
     model.name AS model, cluster.name AS cluster, plan.json AS options,
     run.world AS world, run.gpus_per_node AS gpus_per_node, run.parameters AS parameters,
     (SELECT count(*) FROM unit WHERE unit.run_id = run.id) AS units, run.n_task AS tasks,

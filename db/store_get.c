@@ -137,6 +137,7 @@ static enum status read_run(struct get *get, sqlite3_stmt *statement, uint32_t i
         .peak_unit = number_to_unit(sqlite3_column_int64(statement, 11)),
         .n_task = (uint32_t)sqlite3_column_int64(statement, 13),
         .n_sample = (uint32_t)sqlite3_column_int64(statement, 15),
+        .environment = text_of(get, statement, 21),
         .model = text_of(get, statement, 16),
         .model_json = text_of(get, statement, 17),
         .plan_json = text_of(get, statement, 18),
@@ -262,7 +263,7 @@ static enum status get_head(struct get *get, struct err *err)
         "SELECT run.kind, peak_phase, tool_version, command, program_hash, placement_hash,"
         " created_ns, world, gpus_per_node, parameters, plan_group, ifnull(peak_unit, -1),"
         " first_task, n_task, first_sample, n_sample, model.name, model.json, plan.json,"
-        " cluster.name, cluster.json FROM run JOIN document AS model ON model.id = model_id"
+        " cluster.name, cluster.json, environment FROM run JOIN document AS model ON model.id = model_id"
         " JOIN document AS plan ON plan.id = plan_id"
         " JOIN document AS cluster ON cluster.id = cluster_id WHERE run.id = ?1";
     return read_rows(get, sql, 1, &get->id, 1, read_run, err);

@@ -84,6 +84,7 @@ static void bind_run(const struct put *put, sqlite3_stmt *statement, const int64
     statement_bind_text(statement, 18, number_to_hex(run->program_hash, hashes[0]));
     statement_bind_text(statement, 19, number_to_hex(run->placement_hash, hashes[1]));
     statement_bind_text(statement, 20, phase_name(run->peak_phase));
+    statement_bind_text(statement, 21, run->environment);
 }
 
 static enum status put_run_row(struct put *put, sqlite3_stmt *statement, struct err *err)
@@ -256,9 +257,9 @@ static const struct {
 } parts[] = {
     {"INSERT INTO run (id, created_ns, model_id, plan_id, cluster_id, world, gpus_per_node,"
      " parameters, plan_group, peak_unit, first_task, n_task, first_sample, n_sample, kind,"
-     " tool_version, command, program_hash, placement_hash, peak_phase) VALUES (?1, ?2, ?3, ?4,"
-     " ?5, ?6, ?7, ?8, nullif(?9, 0), nullif(?10, 65535), ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,"
-     " ?19, ?20)",
+     " tool_version, command, program_hash, placement_hash, peak_phase, environment) VALUES (?1,"
+     " ?2, ?3, ?4, ?5, ?6, ?7, ?8, nullif(?9, 0), nullif(?10, 65535), ?11, ?12, ?13, ?14, ?15,"
+     " ?16, ?17, ?18, ?19, ?20, ?21)",
      put_run_row},
     {"INSERT INTO metric (run_id, value, name) VALUES (?1, ?2, ?3)", put_metrics},
     {"INSERT INTO unit (run_id, unit, name_id, members_id, elements, padded_elements,"

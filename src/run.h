@@ -100,6 +100,7 @@ struct run {
     int64_t created_ns;               /* since 1970 UTC; 0 until it is stored */
     const char *tool_version;
     const char *command;              /* what a person typed, arguments in order */
+    const char *environment;          /* JSON: system, machine, compiler; names no host */
     const char *model, *model_json;   /* name, canonical description */
     const char *plan_json;            /* options in force, every default filled in */
     const char *cluster, *cluster_json;

@@ -122,4 +122,7 @@ ok "JSON of a run that is not stored has null" sh -c "grep -q '\"run_id\":.*null
 ok "a no remains a no" exits 1 sim $tiny --memory 1MiB --db "$tmp/text.db"
 ok "plan answers all the same" exits 6 plan $tiny --units block,whole --db "$tmp/text.db"
 ok "and says it once" says "the run was not stored"
+ok "a run keeps system, machine and compiler" is \
+    "$("$UNSHARD" query "select json_type(environment, '$.system'), json_type(environment, '$.compiler')
+        from v_run limit 1" --csv | tail -n 1 | tr -d '\r')" "text,text"
 done_testing

@@ -122,6 +122,7 @@ void run_make(struct run *run, struct arena *arena, uint64_t *random, uint32_t n
     *run = (struct run){
         .kind = (enum run_kind)tap_below(random, RUN_KIND_N),
         .tool_version = some_text(arena, random),
+        .environment = some_text(arena, random),
         .command = some_text(arena, random),
         .model = some_text(arena, random),
         .model_json = some_json(arena, random),
@@ -196,6 +197,7 @@ void run_by_hand(struct run *run)
     *run = (struct run){
         .kind = RUN_SIM,
         .tool_version = "1.2.3",
+        .environment = "{}",
         .command = "unshard sim tiny --gpus 2",
         .model = "tiny",
         .model_json = "{\"layers\":1}",
@@ -299,9 +301,14 @@ static const char *rows_difference(const struct run *a, const struct run *b)
 const char *run_difference(const struct run *a, const struct run *b)
 {
     const char *const texts[][2] = {
-        {a->tool_version, b->tool_version}, {a->command, b->command},     {a->model, b->model},
-        {a->model_json, b->model_json},     {a->plan_json, b->plan_json}, {a->cluster, b->cluster},
+        {a->tool_version, b->tool_version},
+        {a->command, b->command},
+        {a->model, b->model},
+        {a->model_json, b->model_json},
+        {a->plan_json, b->plan_json},
+        {a->cluster, b->cluster},
         {a->cluster_json, b->cluster_json},
+        {a->environment, b->environment},
     };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         if (strcmp(texts[i][0], texts[i][1]))

@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <sys/utsname.h>
 
 #include "src/cluster_json.h"
 #include "src/model_json.h"
@@ -191,6 +192,22 @@ static void record_documents(const struct sim_report *report, struct arena *aren
     json_free(cluster);
 }
 
+/* What may explain a difference between two machines, and names neither of them. */
+static const char *environment_json(struct arena *arena)
+{
+    struct cJSON *root = json_new_object();
+    struct utsname system;
+
+    if (uname(&system) == 0) {
+        json_add_string(root, "system", system.sysname);
+        json_add_string(root, "machine", system.machine);
+    }
+    json_add_string(root, "compiler", __VERSION__);
+    const char *json = printed(root, arena);
+    json_free(root);
+    return json;
+}
+
 void record_run(const struct sim_report *report, enum run_kind kind, const char *command,
                 struct arena *arena, struct run *out)
 {
@@ -199,6 +216,7 @@ void record_run(const struct sim_report *report, enum run_kind kind, const char 
     *out = (struct run){
         .kind = kind,
         .tool_version = unshard_version,
+        .environment = environment_json(arena),
         .command = command,
         .model = prepared->model.name,
         .cluster = prepared->cluster.name,
