@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "src/cli/evaluate.h"
 
@@ -193,8 +192,6 @@ static enum status fill_memory(struct prepared *prepared, struct sim_report *rep
     report->init = &report->placement.init;
     report->first = placement_step(&report->placement, 1);
     report->third = placement_step(&report->placement, SIMULATED_STEPS);
-    memcpy(report->pool_bytes, report->third->stats.peak_reserved_by_pool,
-           sizeof report->pool_bytes);
 
     report->reserved_bytes =
         max_u64(max_u64(report->init->stats.peak_reserved, report->first->stats.peak_reserved),

@@ -77,11 +77,12 @@ static void add_out_of_memory(const struct sim_report *report, struct cJSON *roo
 
 static void add_memory(const struct sim_report *report, struct cJSON *root)
 {
+    const uint64_t *pool_bytes = report->third->stats.peak_reserved_by_pool;
     add_peaks(report, report->third, root);
     struct cJSON *pools = json_add_object(root, "reserved_by_pool");
     for (unsigned i = 0; i < STREAM_N; i++) {
-        if (report->pool_bytes[i] > 0)
-            json_add_u64(pools, stream_name((enum stream)i), report->pool_bytes[i]);
+        if (pool_bytes[i] > 0)
+            json_add_u64(pools, stream_name((enum stream)i), pool_bytes[i]);
     }
     json_add_u64(root, "outside_bytes", report->outside_bytes);
     json_add_bool(root, "fits", report->fits);

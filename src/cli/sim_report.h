@@ -32,9 +32,8 @@ struct sim_report {
     uint32_t n_collective;
 
     struct placement placement;
-    struct memory_curve curve; /* of the third step */
+    struct memory_curve curve;                     /* of the third step */
     const struct place_step *init, *first, *third; /* of placement */
-    uint64_t pool_bytes[STREAM_N];                 /* reserved after the third step */
     uint64_t reserved_bytes;                       /* the largest of the three peaks */
     uint64_t outside_bytes, limit_bytes;
     uint64_t reserved_low, reserved_high; /* where the third step's may really be */

@@ -117,14 +117,15 @@ static void add_peaks(const struct sim_report *report, struct text *out)
 /* Memory freed on one stream is useless to another, so it matters who reserved it. */
 static void add_pools(const struct sim_report *report, struct text *out)
 {
+    const uint64_t *pool_bytes = report->third->stats.peak_reserved_by_pool;
     const char *separator = "";
     char bytes[32];
     text_add(out, "  reserved by stream: ");
     for (unsigned i = 0; i < STREAM_N; i++) {
-        if (report->pool_bytes[i] == 0)
+        if (pool_bytes[i] == 0)
             continue;
         text_add(out, "%s%s %s", separator, stream_name((enum stream)i),
-                 text_bytes(report->pool_bytes[i], bytes));
+                 text_bytes(pool_bytes[i], bytes));
         separator = ", ";
     }
     text_add(out, "\n");
