@@ -110,13 +110,6 @@ enum status model_builder_tensor(struct model_builder *b, const char *name, uint
     return STATUS_OK;
 }
 
-enum status model_builder_param(struct model_builder *b, const char *name, uint64_t rows,
-                                uint64_t columns, uint32_t *id, struct err *err)
-{
-    const uint64_t shape[] = {rows, columns};
-    return model_builder_tensor(b, name, columns ? 2 : 1, shape, id, err);
-}
-
 void model_builder_piece(struct model_builder *b, enum body_kind kind, uint32_t layer)
 {
     struct model *model = b->model;

@@ -24,13 +24,9 @@ uint32_t model_builder_enter(struct model_builder *builder, const char *name);
 void model_builder_leave(struct model_builder *builder);
 
 /*
- * A trainable FP32 parameter of the open module: rows by columns, or a vector where columns is 0.
- * STATUS_INPUT where it or the model so far passes 2^62 elements. id may be NULL.
+ * A trainable FP32 parameter of the open module; n_dim is at most PARAM_MAX_DIMS, 0 for a single
+ * element. STATUS_INPUT where it or the model so far passes 2^62 elements. id may be NULL.
  */
-enum status model_builder_param(struct model_builder *builder, const char *name, uint64_t rows,
-                                uint64_t columns, uint32_t *id, struct err *err);
-
-/* The same for any shape; n_dim is at most PARAM_MAX_DIMS, 0 for a single element. */
 enum status model_builder_tensor(struct model_builder *builder, const char *name, uint8_t n_dim,
                                  const uint64_t *shape, uint32_t *id, struct err *err);
 

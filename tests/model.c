@@ -320,9 +320,10 @@ static void test_other_trees(void)
     struct model_builder builder;
     struct model model = {.name = "tree"};
     struct err err = {0};
+    const uint64_t shape[] = {3};
     uint32_t weight;
     model_builder_init(&builder, &arena, &model);
-    is_int(model_builder_param(&builder, "scale", 3, 0, &weight, &err), STATUS_OK,
+    is_int(model_builder_tensor(&builder, "scale", 1, shape, &weight, &err), STATUS_OK,
            "the model itself may own a parameter");
     model_builder_piece(&builder, BODY_NORM, 0);
     model_builder_piece_param(&builder, weight);

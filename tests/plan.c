@@ -283,13 +283,14 @@ static void test_defaults(void)
 static void test_embedding_of_two(void)
 {
     static const char *const names[] = {"wte", "wpe", "head"};
+    static const uint64_t shape[] = {8, 4};
     struct model model = {.name = "two", .arch = arch_by_name("gpt2")};
     struct model_builder builder;
     model_builder_init(&builder, &rig.arena, &model);
     for (size_t i = 0; i < LENGTH(names); i++) {
         uint32_t param;
         model_builder_enter(&builder, names[i]);
-        if (model_builder_param(&builder, "weight", 8, 4, &param, NULL))
+        if (model_builder_tensor(&builder, "weight", 2, shape, &param, NULL))
             tap_bail("a small parameter is refused");
         model_builder_leave(&builder);
         if (i != 1)
