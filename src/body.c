@@ -85,15 +85,28 @@ void body_summarize(const struct body_table *table, const struct body_pair *pair
     }
 }
 
-enum status body_table_build(const struct model *model, const struct body_options *options,
-                             struct arena *arena, struct body_table *out, struct err *err)
+bool body_piece_starts_block(const struct model *model, uint32_t piece)
 {
-    struct body_table table = {.options = *options};
-    for (int kind = 0; kind < BODY_KIND_N; kind++)
-        table.pair_of[kind] = UINT32_MAX;
+    const struct piece *p = &model->pieces[piece];
+    return p->kind == BODY_ATTENTION && piece + 1 < model->n_piece && p[1].kind == BODY_MLP &&
+           p[1].layer == p->layer;
+}
+
+enum status body_table_build(const struct model *model, const struct param_policy *policy,
+                             const struct body_options *options, struct arena *arena,
+                             struct body_table *out, struct err *err)
+{
+    struct body_table table = {
+        .options = *options,
+        .of_piece = arena_array(arena, uint32_t, model->n_piece),
+        .of_block = arena_array(arena, uint32_t, model->n_piece),
+        .of_loss = NO_PAIR,
+    };
+    for (uint32_t i = 0; i < model->n_piece; i++)
+        table.of_piece[i] = table.of_block[i] = NO_PAIR;
 
     struct body_builder builder;
-    enum status status = body_builder_init(&builder, &model->dims, arena, &table, err);
+    enum status status = body_builder_init(&builder, model, policy, arena, &table, err);
     if (!status)
         status = model->arch->bodies(model, &builder, err);
     if (!status)

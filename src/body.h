@@ -1,8 +1,9 @@
 /*
  * Bodies: what one module's forward or backward launches and allocates, in order.
  *
- * A body is a straight tape over slots. It exists once per module kind, shapes, dtypes, checkpoint
- * mode and operator profile, and is shared by all modules that are equal in these. It knows no
+ * A body is a straight tape over slots. It exists once per module kind, shapes, dtypes, gradients
+ * that are wanted, checkpoint mode and operator profile, and is shared by all modules that are equal
+ * in these. It knows no
  * unit, no rank and no address. A pair of bodies (forward, backward) shares one slot table: what
  * forward allocates and does not free, backward frees.
  *
@@ -13,7 +14,8 @@
  *     slot 1  SLOT_OUT    forward's output         born in forward's tape
  *     slot 2  SLOT_D_OUT  gradient of the output   born outside, dies in backward's tape
  *     slot 3  SLOT_D_IN   gradient of the input    born in backward's tape
- *     slot 4+i            grad[i], of the i-th parameter of the piece(s), born in backward's tape
+ *     slot 4+i            grad[i], of the i-th parameter of the piece(s), born in backward's tape;
+ *                         without bytes and on no tape where the parameter has no gradient
  *
  * The gradient of a tied weight is born in the backward of the head, which runs first; the
  * embedding's tape adds to it and neither bears nor frees that slot.
@@ -33,7 +35,7 @@
 
 #include "src/arena.h"
 #include "src/memory_class.h"
-#include "src/model.h"
+#include "src/policy.h"
 
 enum { SLOT_IN, SLOT_OUT, SLOT_D_OUT, SLOT_D_IN, SLOT_GRAD };
 
@@ -115,6 +117,7 @@ struct body {
 
 struct body_pair {
     uint8_t kind;               /* enum body_kind */
+    uint32_t piece;             /* the first of the model's that it serves; none of a loss */
     uint32_t forward, backward; /* in body_table.bodies; also task.body */
     uint32_t slot, n_slot;      /* in body_table.slots, boundary included */
     uint32_t n_grad;
@@ -131,10 +134,13 @@ enum checkpointing { AC_NONE, AC_FULL, AC_N };
 
 struct body_options {
     uint64_t batch, seq; /* sequences per microbatch and rank, tokens per sequence */
+    enum dtype compute;  /* of activations */
     enum ops_profile ops;
     enum norm_kind norm;
     enum checkpointing ac;
 };
+
+#define NO_PAIR UINT32_MAX
 
 /* All bodies that a model's plans with these options can name. Owned by one arena. */
 struct body_table {
@@ -145,12 +151,18 @@ struct body_table {
     struct body *bodies;
     struct body_pair *pairs;
     uint32_t n_op, n_tape, n_slot, n_body, n_pair;
-    uint32_t pair_of[BODY_KIND_N]; /* index in pairs, UINT32_MAX where the kind does not exist */
+    /* Indices in pairs, or NO_PAIR: by piece of the model, computed by itself, and as the first of
+       a whole block; and of the loss. */
+    uint32_t *of_piece, *of_block, of_loss;
 };
 
-/* Checked sizes: STATUS_INPUT where a slot passes 2^62 bytes. */
-enum status body_table_build(const struct model *model, const struct body_options *options,
-                             struct arena *arena, struct body_table *out, struct err *err);
+/* policy: of the model's parameters. Checked sizes: STATUS_INPUT where a slot passes 2^62 bytes. */
+enum status body_table_build(const struct model *model, const struct param_policy *policy,
+                             const struct body_options *options, struct arena *arena,
+                             struct body_table *out, struct err *err);
+
+/* The attention piece of a block of which the next piece is the MLP. */
+bool body_piece_starts_block(const struct model *model, uint32_t piece);
 
 /* Recompute net, rise, flops and kernels of a body from its tape. */
 void body_summarize(const struct body_table *table, const struct body_pair *pair,

@@ -52,10 +52,14 @@ static void add(bool *too_large, uint64_t *sum, uint64_t term)
         *sum += term;
 }
 
-enum status body_builder_init(struct body_builder *builder, const struct dims *dims,
-                              struct arena *arena, struct body_table *table, struct err *err)
+enum status body_builder_init(struct body_builder *builder, const struct model *model,
+                              const struct param_policy *policy, struct arena *arena,
+                              struct body_table *table, struct err *err)
 {
-    *builder = (struct body_builder){.table = table,
+    const struct dims *dims = &model->dims;
+    *builder = (struct body_builder){.model = model,
+                                     .policy = policy,
+                                     .table = table,
                                      .arena = arena,
                                      .repeated = dims->heads != dims->kv_heads,
                                      .biased = dims->bias};
@@ -96,22 +100,37 @@ static void push_tape(struct walk *walk, enum tape_act act, uint32_t id)
     table->tape[table->n_tape++] = (struct tape){.act = (uint8_t)act, .id = id};
 }
 
-static uint32_t push_slot(struct walk *walk, uint8_t tensor, enum memory_class memory_class)
+static uint32_t push_bytes(struct walk *walk, uint64_t bytes, enum memory_class memory_class)
 {
     struct body_table *table = walk->table;
-    struct slot slot = {.memory_class = (uint8_t)memory_class};
-    if (tensor != NO_TENSOR) {
-        const struct body_tensor *is = &walk->builder->tensors[tensor];
-        slot.bytes = extent_bytes(walk, &is->size);
-        if (is->logits)
-            slot.memory_class = CLASS_LOGITS;
-    }
-    add(&walk->too_large, &walk->slot_bytes, slot.bytes);
+    add(&walk->too_large, &walk->slot_bytes, bytes);
     assert(walk->pair.n_slot < BODY_MAX_SLOTS);
     table->slots = arena_grow(walk->builder->arena, table->slots, &walk->builder->cap_slot,
                               table->n_slot + 1, sizeof *table->slots);
-    table->slots[table->n_slot++] = slot;
+    table->slots[table->n_slot++] =
+        (struct slot){.bytes = bytes, .memory_class = (uint8_t)memory_class};
     return walk->pair.n_slot++;
+}
+
+static uint32_t push_slot(struct walk *walk, uint8_t tensor, enum memory_class memory_class)
+{
+    const struct body_tensor *is = &walk->builder->tensors[tensor];
+    if (tensor == NO_TENSOR)
+        return push_bytes(walk, 0, memory_class);
+    return push_bytes(walk, extent_bytes(walk, &is->size),
+                      is->logits ? CLASS_LOGITS : memory_class);
+}
+
+/* The next gradient of the piece: its size is the parameter's, in the dtype of its policy. */
+static uint32_t push_grad(struct walk *walk)
+{
+    const struct model *model = walk->builder->model;
+    const uint32_t at = model->pieces[walk->pair.piece].param + walk->pair.n_grad++;
+    const uint32_t param = model->piece_params[at];
+    const struct param_policy *policy = &walk->builder->policy[param];
+    const uint64_t bytes =
+        times(&walk->too_large, model->params[param].numel, dtype_bytes((enum dtype)policy->grad));
+    return push_bytes(walk, policy->has_grad ? bytes : 0, CLASS_UNSHARDED_GRAD);
 }
 
 static uint32_t first_inner_slot(const struct walk *walk)
@@ -342,10 +361,8 @@ static void bind_boundary(struct walk *walk)
         walk->alive[slot] = slot == SLOT_IN || slot == SLOT_D_OUT;
     }
     for (uint32_t p = 0; p < recipe->n_part; p++)
-        for (const uint8_t *grad = recipe->parts[p]->grads; *grad; grad++) {
-            walk->cells[p][*grad].slot = push_slot(walk, *grad, CLASS_UNSHARDED_GRAD);
-            walk->pair.n_grad++;
-        }
+        for (const uint8_t *grad = recipe->parts[p]->grads; *grad; grad++)
+            walk->cells[p][*grad].slot = push_grad(walk);
 }
 
 static uint32_t body_begin(struct walk *walk)
@@ -373,14 +390,16 @@ static bool body_end(struct walk *walk, uint32_t at)
     return in_dies;
 }
 
-enum status body_builder_add(struct body_builder *builder, const struct body_recipe *recipe,
-                             struct err *err)
+static enum status add_pair(struct body_builder *builder, const struct body_recipe *recipe,
+                            uint32_t piece, struct err *err)
 {
     struct body_table *table = builder->table;
-    struct walk walk = {.builder = builder,
-                        .table = table,
-                        .recipe = recipe,
-                        .pair = {.kind = (uint8_t)recipe->kind, .slot = table->n_slot}};
+    struct walk walk = {
+        .builder = builder,
+        .table = table,
+        .recipe = recipe,
+        .pair = {.kind = (uint8_t)recipe->kind, .slot = table->n_slot, .piece = piece},
+    };
     bind_boundary(&walk);
     find_saved(&walk);
     walk.stop = find_stop(recipe);
@@ -405,7 +424,61 @@ enum status body_builder_add(struct body_builder *builder, const struct body_rec
 
     table->pairs = arena_grow(builder->arena, table->pairs, &builder->cap_pair, table->n_pair + 1,
                               sizeof *table->pairs);
-    table->pair_of[recipe->kind] = table->n_pair;
     table->pairs[table->n_pair++] = walk.pair;
     return STATUS_OK;
+}
+
+/* Two pieces whose parameters have the same sizes and gradients, one by one. */
+static bool same_grads(const struct body_builder *builder, uint32_t a, uint32_t b, uint32_t n_grad)
+{
+    const struct model *model = builder->model;
+    const uint32_t *of_a = &model->piece_params[model->pieces[a].param];
+    const uint32_t *of_b = &model->piece_params[model->pieces[b].param];
+    for (uint32_t i = 0; i < n_grad; i++) {
+        const struct param_policy *p = &builder->policy[of_a[i]], *q = &builder->policy[of_b[i]];
+        if (model->params[of_a[i]].numel != model->params[of_b[i]].numel ||
+            p->has_grad != q->has_grad || p->grad != q->grad)
+            return false;
+    }
+    return true;
+}
+
+/* Of the pairs from first on, one that serves the piece; NO_PAIR where none does. */
+static uint32_t find_pair(const struct body_builder *builder, uint32_t first, uint32_t piece)
+{
+    const struct body_table *table = builder->table;
+    for (uint32_t i = first; i < table->n_pair; i++)
+        if (same_grads(builder, table->pairs[i].piece, piece, table->pairs[i].n_grad))
+            return i;
+    return NO_PAIR;
+}
+
+static bool is_of(const struct model *model, uint32_t piece, enum body_kind kind)
+{
+    return kind == BODY_BLOCK ? body_piece_starts_block(model, piece)
+                              : model->pieces[piece].kind == kind;
+}
+
+enum status body_builder_add(struct body_builder *builder, const struct body_recipe *recipe,
+                             struct err *err)
+{
+    struct body_table *table = builder->table;
+    uint32_t *of = recipe->kind == BODY_BLOCK ? table->of_block : table->of_piece;
+    const uint32_t first = table->n_pair;
+    enum status status = STATUS_OK;
+
+    if (recipe->kind == BODY_LOSS) {
+        table->of_loss = first;
+        return add_pair(builder, recipe, 0, err);
+    }
+    for (uint32_t i = 0; i < builder->model->n_piece && !status; i++) {
+        if (!is_of(builder->model, i, recipe->kind))
+            continue;
+        of[i] = find_pair(builder, first, i);
+        if (of[i] == NO_PAIR) {
+            of[i] = table->n_pair;
+            status = add_pair(builder, recipe, i, err);
+        }
+    }
+    return status;
 }

@@ -140,6 +140,8 @@ struct body_recipe {
 };
 
 struct body_builder {
+    const struct model *model;
+    const struct param_policy *policy;
     struct body_table *table;
     struct arena *arena;
     const struct body_tensor *tensors; /* of the family */
@@ -148,10 +150,14 @@ struct body_builder {
     uint32_t cap_op, cap_tape, cap_slot, cap_body, cap_pair;
 };
 
-enum status body_builder_init(struct body_builder *builder, const struct dims *dims,
-                              struct arena *arena, struct body_table *table, struct err *err);
+enum status body_builder_init(struct body_builder *builder, const struct model *model,
+                              const struct param_policy *policy, struct arena *arena,
+                              struct body_table *table, struct err *err);
 
-/* Append the pair to the table. STATUS_INPUT where it passes 2^62 bytes or operations. */
+/*
+ * Append the recipe's pairs to the table: one for each set of gradients that pieces of its kind
+ * have. STATUS_INPUT where one passes 2^62 bytes or operations.
+ */
 enum status body_builder_add(struct body_builder *builder, const struct body_recipe *recipe,
                              struct err *err);
 

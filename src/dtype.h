@@ -10,7 +10,9 @@
 /* X(ENUM, name, bytes) */
 #define DTYPES(X)      \
     X(FP32, "fp32", 4) \
-    X(BF16, "bf16", 2)
+    X(BF16, "bf16", 2) \
+    X(FP16, "fp16", 2) \
+    X(U8, "u8", 1) /* bytes of several types */
 
 enum dtype {
 #define X(id, name, bytes) DTYPE_##id,

@@ -142,6 +142,8 @@ src_libcore_a_SOURCES = \
 	src/plan_schemes.h \
 	src/plan_units.c \
 	src/plan_units.h \
+	src/policy.c \
+	src/policy.h \
 	src/program.c \
 	src/program.h \
 	src/program_builder.c \

@@ -26,6 +26,7 @@ struct param {
     uint32_t module;  /* the module that owns it directly */
     uint8_t n_dim, storage /* enum dtype, in training */, trainable;
     bool keep_fp32;     /* computes in FP32 where all others compute in the plan's dtype */
+    bool unused;        /* what is computed with it does not reach the loss: it has no gradient */
     const char *stored; /* dtype in the file that was read, as safetensors names it; or NULL */
     uint64_t shape[PARAM_MAX_DIMS];
     uint64_t numel;

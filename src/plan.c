@@ -22,6 +22,7 @@ struct plan_options plan_options_default(void)
                                  .batch = 1,
                                  .accum = 1,
                                  .units = "torchtitan",
+                                 .policy = policy_options_default(),
                                  /* 32 MiB is what sm_90 gets (spec MEMORY section 4) */
                                  .workspace_bytes = UINT64_C(32) << 20};
 }
@@ -77,8 +78,10 @@ static void fill_defaults(struct plan_options *o, const struct model *model, str
 enum status plan_resolve(const struct model *model, const struct plan_options *options,
                          struct arena *arena, struct plan *out, struct err *err)
 {
-    struct plan plan = {
-        .model = model, .options = *options, .param_dtype = DTYPE_BF16, .reduce_dtype = DTYPE_FP32};
+    struct plan plan = {.model = model,
+                        .options = *options,
+                        .param_dtype = options->policy.param,
+                        .reduce_dtype = options->policy.reduce};
     assert(options->reshard < RESHARD_N && options->ac < AC_N);
     if (model->n_piece == 0)
         return arch_fail_step(model, err);
@@ -88,6 +91,11 @@ enum status plan_resolve(const struct model *model, const struct plan_options *o
         status = check_nodes(&plan.options, options->nodes == 0, err);
     if (status)
         return status;
+    struct param_policy *policy;
+    status = policy_resolve(model, &plan.options.policy, arena, &policy, err);
+    if (status)
+        return status;
+    plan.policy = policy;
     plan.world = plan.options.gpus;
     plan.gpus_per_node = plan.options.gpus / plan.options.nodes;
 
@@ -108,6 +116,10 @@ enum status plan_resolve(const struct model *model, const struct plan_options *o
 struct body_options plan_body_options(const struct plan *plan)
 {
     const struct plan_options *o = &plan->options;
-    return (struct body_options){
-        .batch = o->batch, .seq = o->seq, .ops = o->ops, .norm = o->norm, .ac = o->ac};
+    return (struct body_options){.batch = o->batch,
+                                 .seq = o->seq,
+                                 .compute = plan->param_dtype,
+                                 .ops = o->ops,
+                                 .norm = o->norm,
+                                 .ac = o->ac};
 }

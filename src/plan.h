@@ -34,6 +34,7 @@ struct plan_options {
     enum checkpointing ac;
     enum ops_profile ops;
     enum norm_kind norm;
+    struct policy_options policy;
     uint64_t workspace_bytes; /* of the matrix library, one per host thread that uses it */
 };
 struct plan_options plan_options_default(void);
@@ -54,15 +55,17 @@ struct unit {
 struct segment {
     uint16_t unit;
     uint16_t layer;
-    uint8_t kind;  /* enum body_kind, never LOSS */
-    uint32_t grad; /* in plan.grad_member: for grad slot i of the body, the member of the unit */
+    uint8_t kind;   /* enum body_kind, never LOSS */
+    uint32_t piece; /* of the model: the one it is, or the first of a block */
+    uint32_t grad;  /* in plan.grad_member: for grad slot i of the body, the member of the unit */
 };
 
 struct plan {
     const struct model *model;
     struct plan_options options; /* with every default filled in */
     uint64_t world, gpus_per_node;
-    enum dtype param_dtype, reduce_dtype; /* storage is each parameter's own */
+    const struct param_policy *policy;    /* by parameter of the model */
+    enum dtype param_dtype, reduce_dtype; /* of most; policy has each parameter's own */
     struct unit *units;
     struct segment *segments; /* forward order */
     uint32_t *unit_params;    /* parameter ids */
@@ -81,5 +84,11 @@ enum status plan_resolve(const struct model *model, const struct plan_options *o
 
 /* The bodies' view of the plan. */
 struct body_options plan_body_options(const struct plan *plan);
+
+/* Index of a segment's pair. */
+static inline uint32_t segment_pair(const struct body_table *bodies, const struct segment *segment)
+{
+    return (segment->kind == BODY_BLOCK ? bodies->of_block : bodies->of_piece)[segment->piece];
+}
 
 #endif

@@ -39,7 +39,7 @@ static void own_modules(struct cut *cut)
     }
     for (uint32_t i = 0; i < cut->model->n_param; i++) {
         cut->units[cut_owner(cut, i)].n_param++;
-        cut->units[cut_owner(cut, i)].n_fp32 += cut->model->params[i].keep_fp32;
+        cut->units[cut_owner(cut, i)].n_fp32 += cut->plan->policy[i].compute == DTYPE_FP32;
     }
 }
 
@@ -98,9 +98,10 @@ static void make_segments(struct cut *cut)
     plan->segments = arena_array(cut->arena, struct segment, model->n_piece);
     for (uint32_t i = 0; i < model->n_piece; i++) {
         const struct piece *piece = &model->pieces[i];
-        struct segment segment = {.layer = piece->layer, .kind = piece->kind, .grad = piece->param};
+        struct segment segment = {
+            .layer = piece->layer, .kind = piece->kind, .piece = i, .grad = piece->param};
         uint32_t end = piece->param + piece->n_param;
-        if (cut_starts_block(model, i) && cut->piece_owner[i] == cut->piece_owner[i + 1]) {
+        if (body_piece_starts_block(model, i) && cut->piece_owner[i] == cut->piece_owner[i + 1]) {
             segment.kind = BODY_BLOCK;
             end = piece[1].param + piece[1].n_param;
             i++;

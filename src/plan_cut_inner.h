@@ -41,14 +41,6 @@ static inline uint32_t cut_owner(const struct cut *cut, uint32_t param)
     return cut->module_owner[cut->model->params[param].module];
 }
 
-/* The attention piece of a block of which the next piece is the MLP. */
-static inline bool cut_starts_block(const struct model *model, uint32_t piece)
-{
-    const struct piece *p = &model->pieces[piece];
-    return p->kind == BODY_ATTENTION && piece + 1 < model->n_piece && p[1].kind == BODY_MLP &&
-           p[1].layer == p->layer;
-}
-
 /* plan_cut.c */
 const char *cut_unit_name(const struct cut *cut, uint32_t draft);
 

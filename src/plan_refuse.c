@@ -65,14 +65,15 @@ static enum status refuse_split_tie(const struct cut *cut, struct err *err)
 }
 
 /* "'a.A_log', 'a.dt_bias' and 3 more": the parameters of a unit that keep FP32, or do not. */
-static const char *list_params(const struct cut *cut, uint32_t draft, bool keep_fp32)
+static const char *list_params(const struct cut *cut, uint32_t draft, bool in_fp32)
 {
     enum { SHOWN = 2 };
     const char *list = "";
     unsigned n = 0;
     for (uint32_t i = 0; i < cut->model->n_param; i++) {
         const struct param *param = &cut->model->params[i];
-        if (cut_owner(cut, i) == draft && param->keep_fp32 == keep_fp32 && n++ < SHOWN)
+        const bool is_fp32 = cut->plan->policy[i].compute == DTYPE_FP32;
+        if (cut_owner(cut, i) == draft && is_fp32 == in_fp32 && n++ < SHOWN)
             list = arena_printf(cut->arena, "%s%s'%s'", list, *list ? ", " : "", param->name);
     }
     return n <= SHOWN ? list : arena_printf(cut->arena, "%s and %u more", list, n - SHOWN);
@@ -173,7 +174,7 @@ enum status cut_refuse_regions(const struct cut *cut, struct err *err)
         return STATUS_OK;
     for (uint32_t i = 0; i < cut->model->n_piece; i++) {
         uint32_t a = cut->piece_owner[i];
-        if (!cut_starts_block(cut->model, i) || cut->piece_owner[i + 1] == a)
+        if (!body_piece_starts_block(cut->model, i) || cut->piece_owner[i + 1] == a)
             continue;
         uint32_t b = cut->piece_owner[i + 1];
         return unit_draft_fail(source_of(cut, a, b), err,

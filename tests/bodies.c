@@ -173,8 +173,8 @@ static void test_grad_births(const struct profile *profile, enum checkpointing a
             in_order += grad == order[born++];
     }
     is_int(in_order, sizeof order / sizeof *order,
-           "%s_%s: gradients are born down, up, gate, norm, o, v, k, q, norm",
-           profile->name, ac_names[ac]);
+           "%s_%s: gradients are born down, up, gate, norm, o, v, k, q, norm", profile->name,
+           ac_names[ac]);
 }
 
 /* MEMORY 3.1, the block's input not counted. Compiled: 3.3 with the MLP's product. */
@@ -244,7 +244,7 @@ static void test_halves(const struct profile *profile)
            pair_of(&table, BODY_BLOCK)->n_grad, "%s: and gradients", name);
 
     table = block_bodies(profile, AC_FULL);
-    ok(table.pair_of[BODY_ATTENTION] == UINT32_MAX && table.pair_of[BODY_MLP] == UINT32_MAX,
+    ok(!pair_of(&table, BODY_ATTENTION) && !pair_of(&table, BODY_MLP),
        "%s: a checkpointed block has no halves", name);
 }
 

@@ -13,27 +13,61 @@ const struct profile profiles[PROFILE_N] = {
 };
 const char *const ac_names[AC_N] = {[AC_NONE] = "none", [AC_FULL] = "full"};
 
-const struct dims llama8b = {.layers = 1, .hidden = 4096, .intermediate = 14336, .heads = 32,
-                             .kv_heads = 8, .head_dim = 128, .vocab = 128256};
-const struct dims llama7b = {.layers = 1, .hidden = 4096, .intermediate = 11008, .heads = 32,
-                             .kv_heads = 32, .head_dim = 128, .vocab = 32000};
+const struct dims llama8b = {.layers = 1,
+                             .hidden = 4096,
+                             .intermediate = 14336,
+                             .heads = 32,
+                             .kv_heads = 8,
+                             .head_dim = 128,
+                             .vocab = 128256};
+const struct dims llama7b = {.layers = 1,
+                             .hidden = 4096,
+                             .intermediate = 11008,
+                             .heads = 32,
+                             .kv_heads = 32,
+                             .head_dim = 128,
+                             .vocab = 32000};
 
 struct body_table bodies_of(const struct dims *dims, uint64_t batch, uint64_t seq,
                             const struct profile *profile, enum checkpointing ac,
                             struct arena *arena)
 {
-    const struct model model = {.name = "by hand", .arch = &arch_llama, .dims = *dims};
-    const struct body_options options = {batch, seq, profile->ops, profile->norm, ac};
+    const struct body_options options = {batch, seq, DTYPE_BF16, profile->ops, profile->norm, ac};
+    return default_bodies(&arch_llama, dims, &options, arena);
+}
+
+const struct param_policy *default_policy(const struct model *model, struct arena *arena)
+{
+    const struct policy_options options = policy_options_default();
+    struct param_policy *policy;
+    struct err err = {0};
+    if (policy_resolve(model, &options, arena, &policy, &err))
+        tap_bail(err.text);
+    return policy;
+}
+
+struct body_table default_bodies(const struct arch *arch, const struct dims *dims,
+                                 const struct body_options *options, struct arena *arena)
+{
+    struct model model;
     struct body_table table;
     struct err err = {0};
-    if (body_table_build(&model, &options, arena, &table, &err))
+    if (arch->build(dims, arena, &model, &err))
+        tap_bail(err.text);
+    model.name = "by hand";
+    model.arch = arch;
+    model.dims = *dims;
+    if (body_table_build(&model, default_policy(&model, arena), options, arena, &table, &err))
         tap_bail(err.text);
     return table;
 }
 
 const struct body_pair *pair_of(const struct body_table *table, enum body_kind kind)
 {
-    return &table->pairs[table->pair_of[kind]];
+    for (uint32_t i = 0; i < table->n_pair; i++)
+        if (table->pairs[i].kind == kind)
+            return &table->pairs[i];
+    return NULL;
 }
 
 const struct body *body_of(const struct body_table *table, enum body_kind kind, bool backward)

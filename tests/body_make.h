@@ -23,6 +23,12 @@ struct body_table bodies_of(const struct dims *dims, uint64_t batch, uint64_t se
                             const struct profile *profile, enum checkpointing ac,
                             struct arena *arena);
 
+/* With these names, dtypes and gradients that nobody chose. */
+struct body_table default_bodies(const struct arch *arch, const struct dims *dims,
+                                 const struct body_options *options, struct arena *arena);
+const struct param_policy *default_policy(const struct model *model, struct arena *arena);
+
+/* The first pair of the kind; NULL where none is of it. */
 const struct body_pair *pair_of(const struct body_table *table, enum body_kind kind);
 const struct body *body_of(const struct body_table *table, enum body_kind kind, bool backward);
 const struct slot *slot_of(const struct body_table *table, enum body_kind kind, uint32_t slot);

@@ -55,9 +55,8 @@ static void test_block_flops(const struct profile *profile, enum checkpointing a
     const struct body *backward = body_of(&table, BODY_BLOCK, true);
     is_int(forward->flops, linears + attention, "%s_%s: flops of forward", profile->name,
            ac_names[ac]);
-    is_int(backward->flops, 2 * linears + 5 * attention / 2 + again,
-           "%s_%s: flops of backward%s", profile->name, ac_names[ac],
-           again ? ", all but the last linear again" : "");
+    is_int(backward->flops, 2 * linears + 5 * attention / 2 + again, "%s_%s: flops of backward%s",
+           profile->name, ac_names[ac], again ? ", all but the last linear again" : "");
     ok(forward->uses_gemm && backward->uses_gemm, "%s_%s: both need the workspace", profile->name,
        ac_names[ac]);
 }
@@ -131,8 +130,8 @@ static void test_final_norm(const struct profile *profile)
     ok(pair->has_d_in && !pair->d_in_place, "%s: its gradient is a new buffer", profile->name);
     is_int(moved_bytes(&table, BODY_NORM, false), t * h * (fused ? 4 : 36),
            "%s: its bytes are one norm's, forward", profile->name);
-    is_int(moved_bytes(&table, BODY_NORM, true), t * h * (fused ? 10 : 80),
-           "%s: and backward", profile->name);
+    is_int(moved_bytes(&table, BODY_NORM, true), t * h * (fused ? 10 : 80), "%s: and backward",
+           profile->name);
 }
 
 static void test_head(const struct body_table *table, uint64_t t, uint64_t h, uint64_t v)
@@ -172,12 +171,12 @@ static void test_loss(const struct body_table *table, uint64_t t, uint64_t v)
 /* Grad slot i of a piece is the gradient of its i-th parameter, in BF16. */
 static void test_grad_slots(const char *name)
 {
-    const struct body_options options = {1, 128, OPS_TORCH_EAGER, NORM_FUSED, AC_NONE};
+    const struct body_options options = {1, 128, DTYPE_BF16, OPS_TORCH_EAGER, NORM_FUSED, AC_NONE};
     struct model model;
     struct body_table table;
     struct err err = {0};
     if (model_open(name, 1, &arena, &model, &err) ||
-        body_table_build(&model, &options, &arena, &table, &err))
+        body_table_build(&model, default_policy(&model, &arena), &options, &arena, &table, &err))
         tap_bail(err.text);
     int wrong = 0;
     for (uint32_t p = 0; p < model.n_piece; p++) {
@@ -198,13 +197,17 @@ static void test_too_large(void)
     } cases[] = {{UINT64_C(1) << 40, UINT64_C(1) << 40, "tokens"},
                  {1, UINT64_C(1) << 50, "bytes of a tensor"},
                  {1, UINT64_C(1) << 31, "operations of attention"}};
-    const struct model model = {.arch = &arch_llama, .dims = llama8b};
+    struct model model;
+    arch_llama.build(&llama8b, &arena, &model, NULL);
+    model.arch = &arch_llama;
+    model.dims = llama8b;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct body_options options = {.batch = cases[i].batch, .seq = cases[i].seq};
         struct body_table table = {.n_pair = 77};
         struct err err = {0};
-        is_int(body_table_build(&model, &options, &arena, &table, &err), STATUS_INPUT,
-               "too many %s are refused", cases[i].what);
+        is_int(body_table_build(&model, default_policy(&model, &arena), &options, &arena, &table,
+                                &err),
+               STATUS_INPUT, "too many %s are refused", cases[i].what);
         tap_note("%s", err.text);
         is_int(table.n_pair, 77, "and nothing is handed out");
     }

@@ -20,7 +20,7 @@ static void make_rest(struct made *made, const struct plan_options *options)
     must(plan_resolve(&made->model, options, &made->arena, &made->plan, &err), &err);
     must(layout_build(&made->plan, &made->arena, &made->layout, &err), &err);
     const struct body_options body_options = plan_body_options(&made->plan);
-    must(body_table_build(&made->model, &body_options, &made->arena, &made->bodies, &err), &err);
+    must(body_table_build(&made->model, made->plan.policy, &body_options, &made->arena, &made->bodies, &err), &err);
     schedule_fsdp2(&made->plan, &made->layout, &made->bodies, &made->arena, &made->program);
 }
 

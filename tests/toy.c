@@ -64,7 +64,7 @@ static struct task *launch(struct toy *toy, enum task_kind kind, enum stream str
 static void launch_body(struct toy *toy, enum task_kind kind, uint32_t b)
 {
     const struct body_table *bodies = &toy->made.bodies;
-    const struct body_pair *pair = &bodies->pairs[bodies->pair_of[BODY_BLOCK]];
+    const struct body_pair *pair = &bodies->pairs[bodies->of_block[1]];
     struct task *task = launch(toy, kind, STREAM_C, b);
     task->body = kind == TASK_FORWARD ? pair->forward : pair->backward;
     task->kernels = (uint16_t)bodies->bodies[task->body].kernels;

@@ -32,6 +32,8 @@ static const struct {
 } dtype_words[] = {
     [DTYPE_FP32] = {"f32", "Float"},
     [DTYPE_BF16] = {"bf16", "BFloat16"},
+    [DTYPE_FP16] = {"f16", "Half"},
+    [DTYPE_U8] = {"u8", "Byte"},
 };
 _Static_assert(sizeof(dtype_words) / sizeof(dtype_words[0]) == DTYPE_N, "words for each dtype");
 

@@ -44,8 +44,8 @@ static enum status run_bodies(void *self, struct err *err)
 {
     struct bench *bench = self;
     struct body_table bodies;
-    return body_table_build(&bench->prepared.model, &bench->prepared.bodies.options,
-                            &bench->scratch, &bodies, err);
+    return body_table_build(&bench->prepared.model, bench->prepared.plan.policy,
+                            &bench->prepared.bodies.options, &bench->scratch, &bodies, err);
 }
 
 static enum status run_build(void *self, struct err *err)

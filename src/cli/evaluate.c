@@ -47,8 +47,11 @@ static double body_flops(const struct program *program, const struct body_table 
         const struct task *task = &program->tasks[program->instrs[i].id];
         if (task->frame == NO_FRAME)
             continue;
-        uint8_t kind = program->bodies->pairs[program->frames[task->frame].pair].kind;
-        const struct body_pair *pair = &bodies->pairs[bodies->pair_of[kind]];
+        const uint32_t segment = program->frames[task->frame].segment;
+        const uint32_t of = segment == NO_SEGMENT
+                                ? bodies->of_loss
+                                : segment_pair(bodies, &program->plan->segments[segment]);
+        const struct body_pair *pair = &bodies->pairs[of];
         uint32_t body = task->kind == TASK_FORWARD ? pair->forward : pair->backward;
         flops += (double)bodies->bodies[body].flops;
     }
@@ -61,7 +64,8 @@ static enum status recompute_flops(struct prepared *prepared, double *out, struc
     struct body_options plain = plan_body_options(&prepared->plan);
     plain.ac = AC_NONE;
     struct body_table bodies;
-    enum status status = body_table_build(&prepared->model, &plain, &prepared->arena, &bodies, err);
+    enum status status = body_table_build(&prepared->model, prepared->plan.policy, &plain,
+                                          &prepared->arena, &bodies, err);
     if (status != STATUS_OK)
         return status;
     *out =

@@ -76,7 +76,8 @@ static enum status build(const struct options *options, struct prepared *out, st
     if (layout_build(&out->plan, &out->arena, &out->layout, err) != STATUS_OK)
         return err_prefix(err, "%s", term_name(options->operands[0], name));
     struct body_options body_options = plan_body_options(&out->plan);
-    if (body_table_build(&out->model, &body_options, &out->arena, &out->bodies, err) != STATUS_OK)
+    if (body_table_build(&out->model, out->plan.policy, &body_options, &out->arena, &out->bodies,
+                         err) != STATUS_OK)
         return prepared_too_large(options, &out->plan,
                                   "a part of the step passes 2^62 bytes or operations", err);
     schedule_fsdp2(&out->plan, &out->layout, &out->bodies, &out->arena, &out->program);

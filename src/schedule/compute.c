@@ -29,11 +29,6 @@ void schedule_input(struct schedule *sched)
     build_access(&sched->build, sched->input, ACCESS_WRITE);
 }
 
-static const struct body_pair *pair_of(const struct schedule *sched, enum body_kind kind)
-{
-    return &sched->bodies->pairs[sched->bodies->pair_of[kind]];
-}
-
 /* A tensor at the border of a body, born on its tape. */
 static uint32_t boundary(struct schedule *sched, enum buffer_role role, uint32_t segment,
                          const struct body_pair *pair, uint32_t slot)
@@ -75,8 +70,9 @@ static void launch_body(struct schedule *sched, enum task_kind kind, uint16_t un
 void schedule_forward_body(struct schedule *sched, uint32_t s)
 {
     const struct segment *segment = &sched->plan->segments[s];
-    const struct body_pair *pair = pair_of(sched, segment->kind);
-    const uint32_t id = build_frame(&sched->build, sched->bodies->pair_of[segment->kind], s);
+    const uint32_t of = segment_pair(sched->bodies, segment);
+    const struct body_pair *pair = &sched->bodies->pairs[of];
+    const uint32_t id = build_frame(&sched->build, of, s);
     const uint32_t in =
         s == 0 ? sched->input : sched->build.program->frames[sched->frames[s - 1]].out;
 
@@ -97,8 +93,8 @@ void schedule_forward_body(struct schedule *sched, uint32_t s)
 /* Forward and backward of the loss, outside every unit; returns the gradient of the logits. */
 uint32_t schedule_loss(struct schedule *sched)
 {
-    const struct body_pair *pair = pair_of(sched, BODY_LOSS);
-    const uint32_t id = build_frame(&sched->build, sched->bodies->pair_of[BODY_LOSS], NO_SEGMENT);
+    const struct body_pair *pair = &sched->bodies->pairs[sched->bodies->of_loss];
+    const uint32_t id = build_frame(&sched->build, sched->bodies->of_loss, NO_SEGMENT);
     const uint32_t logits =
         sched->build.program->frames[sched->frames[sched->plan->n_segment - 1]].out;
 
@@ -153,7 +149,7 @@ static void backward_accesses(struct schedule *sched, const struct frame *frame,
 uint32_t schedule_backward_body(struct schedule *sched, uint32_t s, uint32_t d_out)
 {
     const struct segment *segment = &sched->plan->segments[s];
-    const struct body_pair *pair = pair_of(sched, segment->kind);
+    const struct body_pair *pair = &sched->bodies->pairs[segment_pair(sched->bodies, segment)];
     uint32_t d_in = pair->d_in_place ? d_out : NO_BUFFER;
 
     need_workspace(sched, TASK_BACKWARD, &sched->bodies->bodies[pair->backward]);
