@@ -24,8 +24,9 @@ struct unit_price {
     struct price price;
     uint64_t elements;
     uint16_t kernels;
+    uint32_t variant;
     uint8_t dtype;
-    bool known, accumulates;
+    bool known;
 };
 
 struct body_price {
@@ -113,84 +114,24 @@ static enum status price_body(struct pricing *p, const struct task *task, struct
     return status;
 }
 
-static double collective_s(const struct pricing *p, const struct task *task)
+/* An all-reduce without a row of its own is a reduce-scatter and an all-gather. */
+static double collective_s(const struct pricing *p, const struct task *task, enum task_kind kind)
 {
-    const struct plan *plan = p->program->plan;
-    const double bytes = (double)task->elements * (double)dtype_bytes(task->dtype);
+    const struct comm_ranks comm = comm_ranks_of(p->program->plan, (enum comm)task->comm);
+    const struct collective_row *row = cost_collective_row(p->cluster, kind, comm.per_node);
+    const double bytes = (double)task->elements * (double)dtype_bytes((enum dtype)task->dtype);
 
-    return cost_collective_s(
-        &p->rates, cost_collective_row(p->cluster, task->kind, plan->gpus_per_node), bytes,
-        (double)plan->world / (double)plan->gpus_per_node, (double)plan->gpus_per_node);
+    if (!row && kind == TASK_ALL_REDUCE)
+        return collective_s(p, task, TASK_REDUCE_SCATTER) + collective_s(p, task, TASK_ALL_GATHER);
+    return cost_collective_s(&p->rates, row, bytes, (double)comm.ranks / (double)comm.per_node,
+                             (double)comm.per_node);
 }
 
-static struct unit_work work_of(const struct pricing *p, const struct task *task)
+static double task_s(const struct pricing *p, const struct task *task)
 {
-    const struct plan *plan = p->program->plan;
-    struct unit_work work = {
-        .launches = task->kernels,
-        .shard_elements = (double)task->elements,
-        .storage_bytes = (double)dtype_bytes(task->dtype),
-        .compute_bytes = (double)dtype_bytes(plan->param_dtype),
-        .reduce_bytes = (double)dtype_bytes(plan->reduce_dtype),
-    };
-    if (task->unit != NO_UNIT) {
-        const struct unit_layout *unit = &p->program->layout->units[task->unit];
-        work.shard_elements = (double)unit->shard_elements;
-        work.elements = (double)unit->elements;
-        work.padded_elements = (double)unit->padded_elements;
-        work.storage_bytes = (double)dtype_bytes(unit->storage_dtype);
-    }
-    return work;
-}
-
-/* Ids and labels, int64 each. */
-static double input_s(const struct pricing *p, const struct task *task)
-{
-    const struct plan_options *options = &p->program->plan->options;
-    return cost_copy_s(&p->rates, task->kernels, 16 * (double)options->batch * (double)options->seq,
-                       p->rates.copy_in);
-}
-
-static double unit_task_s(const struct pricing *p, const struct task *task, bool accumulates)
-{
-    const struct cost_rates *r = &p->rates;
-    const struct unit_work work = work_of(p, task);
-    const bool alone = p->program->plan->world == 1;
-
-    switch ((enum task_kind)task->kind) {
-    case TASK_INIT:
-        return cost_copy_s(r, work.launches,
-                           (double)task->elements * (double)dtype_bytes(task->dtype), r->copy_in);
-    case TASK_COPY_INPUT:
-        return input_s(p, task);
-    case TASK_COPY_IN:
-        return cost_copy_in_s(r, &work);
-    case TASK_COPY_OUT:
-        return alone ? cost_cast_out_s(r, &work) : cost_copy_out_s(r, &work);
-    case TASK_PACK:
-        return cost_pack_s(r, &work);
-    case TASK_POST_REDUCE:
-        return accumulates ? cost_accumulate_s(r, &work) : cost_reduce_copy_s(r, &work);
-    case TASK_OPTIMIZER:
-        return cost_adamw_s(r, &work);
-    case TASK_ALL_GATHER:
-    case TASK_REDUCE_SCATTER:
-        return collective_s(p, task);
-    case TASK_FORWARD:
-    case TASK_BACKWARD:
-    case TASK_KIND_N:
-        break;
-    }
-    __builtin_unreachable();
-}
-
-/* A post-reduce adds to what is there, or, in a world of one, stands in for the collective. */
-static bool updates(const struct program *program, const struct task *task)
-{
-    for (uint32_t i = 0; i < task->n_access; i++)
-        if (program->accesses[task->access + i].mode == ACCESS_UPDATE)
-            return true;
-    return false;
+    const enum task_kind kind = (enum task_kind)task->kind;
+    return task_kind_is_collective(kind) ? collective_s(p, task, kind)
+                                         : cost_unit_task_s(&p->rates, p->program, task);
 }
 
 /* Several kernels of one unit task are taken as equal, so that the last is an even share. */
@@ -199,10 +140,10 @@ static int64_t last_of(int64_t ns, uint16_t kernels)
     return kernels > 1 ? (ns + kernels - 1) / kernels : ns;
 }
 
-static bool asks_same(const struct unit_price *known, const struct task *task, bool accumulates)
+static bool asks_same(const struct unit_price *known, const struct task *task, uint32_t variant)
 {
     return known->known && known->elements == task->elements && known->kernels == task->kernels &&
-           known->dtype == task->dtype && known->accumulates == accumulates;
+           known->dtype == task->dtype && known->variant == variant;
 }
 
 static enum status price_unit_task(struct pricing *p, const struct task *task, struct price *out,
@@ -212,20 +153,20 @@ static enum status price_unit_task(struct pricing *p, const struct task *task, s
     const uint32_t shape =
         task->unit == NO_UNIT ? layout->n_shape : layout->units[task->unit].shape;
     struct unit_price *known = &p->units[task->kind * (layout->n_shape + 1) + shape];
-    const bool accumulates = task->kind == TASK_POST_REDUCE && updates(p->program, task);
+    const uint32_t variant = cost_unit_variant(p->program, task);
     int64_t ns = p->cluster->task_price_ns[task->kind];
     enum status status = STATUS_OK;
 
-    if (!asks_same(known, task, accumulates)) {
+    if (!asks_same(known, task, variant)) {
         if (!p->cluster->has_prices)
-            status = cost_ns(unit_task_s(p, task, accumulates), true, &ns, err);
+            status = cost_ns(task_s(p, task), true, &ns, err);
         *known = (struct unit_price){
             .price = {.ns = ns, .last_ns = last_of(ns, task->kernels)},
             .elements = task->elements,
             .kernels = task->kernels,
             .dtype = task->dtype,
             .known = true,
-            .accumulates = accumulates,
+            .variant = variant,
         };
     }
     *out = known->price;

@@ -24,20 +24,11 @@ double cost_op_s(const struct cost_rates *r, const struct op *op); /* by kind an
 /* Section 3.1: launches of a kernel family that reaches this fraction of the memory bandwidth. */
 double cost_copy_s(const struct cost_rates *r, double launches, double bytes, double fraction);
 
-/* What a unit task moves. Shard elements are a rank's, padded; dtypes are those of the buffers. */
-struct unit_work {
-    double launches;
-    double shard_elements, elements, padded_elements;
-    double storage_bytes, compute_bytes, reduce_bytes; /* of one element */
-};
-double cost_copy_in_s(const struct cost_rates *r, const struct unit_work *work);
-double cost_copy_out_s(const struct cost_rates *r, const struct unit_work *work);
-double cost_pack_s(const struct cost_rates *r, const struct unit_work *work);
-double cost_accumulate_s(const struct cost_rates *r, const struct unit_work *work);
-double cost_adamw_s(const struct cost_rates *r, const struct unit_work *work);
-/* In a world of 1: in place of all-gather and copy-out, and of the reduce-scatter. */
-double cost_cast_out_s(const struct cost_rates *r, const struct unit_work *work);
-double cost_reduce_copy_s(const struct cost_rates *r, const struct unit_work *work);
+/* Section 3.1: one task of a unit that is neither a body nor a collective, by what it moves. */
+double cost_unit_task_s(const struct cost_rates *r, const struct program *program,
+                        const struct task *task);
+/* Tasks of one kind, unit and size that cost differently: what their accesses say of them. */
+uint32_t cost_unit_variant(const struct program *program, const struct task *task);
 
 /* Section 4. bytes: the full message; W = nodes * gpus_per_node. */
 double cost_collective_s(const struct cost_rates *r, const struct collective_row *row, double bytes,

@@ -36,7 +36,7 @@ static void set_host_costs(struct engine *engine)
     memset(engine->task_host_ns, 0, sizeof engine->task_host_ns);
     for (uint32_t kind = 0; kind < TASK_KIND_N; kind++)
         engine->kernel_host_ns[kind] = prices->host_launch_ns;
-    if (prices->host_all_gather_ns > 0 && engine->program->plan->world > 1) {
+    if (prices->host_all_gather_ns > 0 && engine->program->plan->shard_ranks > 1) {
         engine->task_host_ns[TASK_ALL_GATHER] = prices->host_all_gather_ns;
         engine->kernel_host_ns[TASK_COPY_IN] = 0;
         engine->kernel_host_ns[TASK_ALL_GATHER] = 0;

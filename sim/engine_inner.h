@@ -32,7 +32,6 @@ struct record {
 /* Bits of what can wait: one a stream, one for the host. */
 enum { BIT_C = 1 << STREAM_C, BIT_HOST = 1 << STREAM_N, BITS_STREAMS = BIT_HOST - 1 };
 _Static_assert(BIT_HOST <= UINT8_MAX, "record.waiters holds all bits");
-_Static_assert(COMM_N == 1, "one list of collectives, disjoint in time, is what slows C down");
 
 struct engine {
     const struct prices *prices;

@@ -7,6 +7,7 @@ sim_libsim_a_SOURCES = \
 	sim/cost_ops.c \
 	sim/cost_range.c \
 	sim/cost_range.h \
+	sim/cost_unit.c \
 	sim/engine.c \
 	sim/engine.h \
 	sim/engine_inner.h \

@@ -74,6 +74,9 @@ struct rate {
     X(copy_out, "copies", "copy_out_fraction", 1, true, 1e-2, 1)                \
     X(pack_widen, "copies", "pack_bf16_to_fp32_fraction", 1, true, 1e-2, 1)     \
     X(pack_same, "copies", "pack_bf16_to_bf16_fraction", 1, true, 1e-2, 1)      \
+    X(pack_fp32, "copies", "pack_fp32_to_fp32_fraction", 1, true, 1e-2, 1)      \
+    X(mixed_slowdown, "copies", "mixed_copy_slowdown", 1, false, 1, 10)         \
+    X(own_kernels, "copies", "unshard_kernels_fraction", 1, true, 1e-2, 1)      \
     X(collective_floor_s, "network", "floor_us", 1e-6, false, 0, 1e6)           \
     X(nic_bytes_per_s, "network", "nic_gb_per_s_per_gpu", 1e9, true, 1e-2, 1e5) \
     X(nic_efficiency, "network", "nic_efficiency", 1, true, 1e-2, 1)            \
@@ -100,7 +103,7 @@ struct rate {
 
 /* t = max(a, floor) + b*sqrt(s) + s/B, s = bytes*(W-1)/W; one row per kind and rank count. */
 struct collective_row {
-    uint8_t kind; /* TASK_ALL_GATHER or TASK_REDUCE_SCATTER */
+    uint8_t kind; /* TASK_ALL_GATHER, TASK_REDUCE_SCATTER or TASK_ALL_REDUCE */
     uint32_t ranks;
 #define X(member, key, unit, least, most) double member;
     CLUSTER_ROW_NUMBERS(X)

@@ -20,8 +20,9 @@ static enum status read_row(const struct cluster_reader *r, const struct json_at
                                        CLUSTER_ROW_NUMBERS(X)
 #undef X
     };
-    static const uint8_t kinds[] = {TASK_ALL_GATHER, TASK_REDUCE_SCATTER};
-    const char *const names[] = {task_kind_name(kinds[0]), task_kind_name(kinds[1])};
+    static const uint8_t kinds[] = {TASK_ALL_GATHER, TASK_REDUCE_SCATTER, TASK_ALL_REDUCE};
+    const char *const names[] = {task_kind_name(kinds[0]), task_kind_name(kinds[1]),
+                                 task_kind_name(kinds[2])};
     struct collective_row row;
     const char *kind;
     uint64_t ranks;
@@ -61,7 +62,8 @@ static enum status check_rows(const struct json_at *at, const struct collective_
                 return json_fail(at, err, "two rows for %s of %u ranks",
                                  task_kind_name(rows[i].kind), rows[i].ranks);
     }
-    for (int kind = 0; kind < TASK_KIND_N; kind++)
+    /* An all-reduce without rows is priced as one of each of these. */
+    for (int kind = TASK_ALL_GATHER; kind <= TASK_REDUCE_SCATTER; kind++)
         if (task_kind_is_collective(kind) && !has[kind])
             return json_fail(at, err, "no row for %s", task_kind_name(kind));
     return STATUS_OK;

@@ -33,9 +33,11 @@ uint32_t expand_slot_id(const struct program *program, const struct frame *frame
     case SLOT_D_IN:
         return buffers[frame->d_in].expanded;
     default:
-        return buffers[frame->grads].expanded +
-               plan->grad_member[plan->segments[frame->segment].grad + slot - SLOT_GRAD];
+        break;
     }
+    const struct grad_place *place =
+        &plan->grad_places[plan->segments[frame->segment].grad + slot - SLOT_GRAD];
+    return buffers[program->frame_grads[frame->grads + place->part]].expanded + place->member;
 }
 
 /* A boundary slot has the class of its buffer's role. */
@@ -43,8 +45,9 @@ static uint8_t boundary_class(const struct program *program, const struct frame 
                               uint32_t slot)
 {
     const uint32_t boundary[] = {frame->in, frame->out, frame->d_out, frame->d_in};
-    const uint32_t buffer = slot < SLOT_GRAD ? boundary[slot] : frame->grads;
-    return (uint8_t)buffer_role_class(program->buffers[buffer].role);
+    if (slot >= SLOT_GRAD)
+        return CLASS_UNSHARDED_GRAD;
+    return (uint8_t)buffer_role_class(program->buffers[boundary[slot]].role);
 }
 
 static void expand_tape(const struct expand *walk, struct expanded *out)

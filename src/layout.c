@@ -1,19 +1,20 @@
 /*
  * Shards and their places in the communication buffers; see layout.h.
  *
- * Not here: which parameter is in which unit (plan) and what moves when (schedule). Units that hold
- * equal parameters in equal order share one run of param_layouts, so that a deep model costs as
- * much as a shallow one.
+ * Not here: which parameter is in which unit (plan), how it is stored and computed with (policy)
+ * and what moves when (schedule). Units that hold equal parameters in equal order share one run of
+ * param_layouts, so that a deep model costs as much as a shallow one.
  */
 #include "src/layout.h"
 
 #include <assert.h>
 
 static const uint64_t MAX_ELEMENTS = UINT64_C(1) << 60; /* 2^62 bytes of FP32 */
+enum { ALIGNED_BYTES = 16 };                            /* packing "aligned" */
 
-struct param_layout param_layout_of(const struct param *param, uint64_t world)
+struct param_layout param_layout_of(const struct param *param, uint8_t dim, uint64_t world)
 {
-    const uint64_t rows = param->shape[0];
+    const uint64_t rows = param->shape[dim];
     const uint64_t chunk_rows = (rows + world - 1) / world;
     return (struct param_layout){
         .numel = param->numel,
@@ -21,19 +22,28 @@ struct param_layout param_layout_of(const struct param *param, uint64_t world)
         .row_elements = param->numel / rows,
         .chunk_rows = chunk_rows,
         .shard_elements = chunk_rows * (param->numel / rows),
+        .shard_dim = dim,
+        .bucket = NO_BUCKET,
     };
+}
+
+static bool same_param(const struct plan *plan, uint32_t a, uint32_t b)
+{
+    const struct param *p = &plan->model->params[a], *q = &plan->model->params[b];
+    const struct param_policy *x = &plan->policy[a], *y = &plan->policy[b];
+    return p->numel == q->numel && x->shard_dim == y->shard_dim &&
+           p->shape[x->shard_dim] == q->shape[y->shard_dim] && x->storage == y->storage &&
+           x->compute == y->compute && x->grad == y->grad && x->reduce == y->reduce &&
+           x->has_grad == y->has_grad && x->trainable == y->trainable;
 }
 
 static bool same_params(const struct plan *plan, const struct unit *a, const struct unit *b)
 {
     if (a->n_param != b->n_param)
         return false;
-    for (uint32_t i = 0; i < a->n_param; i++) {
-        const struct param *p = &plan->model->params[plan->unit_params[a->param + i]];
-        const struct param *q = &plan->model->params[plan->unit_params[b->param + i]];
-        if (p->numel != q->numel || p->shape[0] != q->shape[0] || p->storage != q->storage)
+    for (uint32_t i = 0; i < a->n_param; i++)
+        if (!same_param(plan, plan->unit_params[a->param + i], plan->unit_params[b->param + i]))
             return false;
-    }
     return true;
 }
 
@@ -47,30 +57,125 @@ static int find_shape(const struct plan *plan, const struct layout *layout,
     return -1;
 }
 
+static uint64_t round_up(uint64_t n, uint64_t multiple)
+{
+    return (n + multiple - 1) / multiple * multiple;
+}
+
+static uint64_t alignment(const struct plan *plan)
+{
+    return plan->options.policy.behavior == BEHAVIOR_UNSHARD ? ALIGNED_BYTES : 1;
+}
+
+static struct cast_group *cast_group_of(struct unit_layout *unit, const struct param_policy *policy)
+{
+    for (uint8_t i = 0; i < unit->n_cast; i++)
+        if (unit->casts[i].storage == policy->storage && unit->casts[i].compute == policy->compute)
+            return &unit->casts[i];
+    assert(unit->n_cast < MAX_CAST_GROUPS);
+    unit->casts[unit->n_cast] =
+        (struct cast_group){.storage = policy->storage, .compute = policy->compute};
+    return &unit->casts[unit->n_cast++];
+}
+
+/* Its place in a rank's slice of the all-gather. */
+static void place_in_gather(const struct plan *plan, const struct param_policy *policy,
+                            struct param_layout *place, struct unit_layout *unit)
+{
+    const uint64_t compute_bytes = dtype_bytes((enum dtype)policy->compute);
+    const uint64_t bytes = place->shard_elements * compute_bytes;
+    struct cast_group *cast = cast_group_of(unit, policy);
+
+    place->gather_offset_bytes = unit->slice_bytes;
+    unit->slice_bytes = round_up(unit->slice_bytes + bytes, alignment(plan));
+    unit->full_bytes += bytes * plan->shard_ranks;
+    if (policy->compute != unit->casts[0].compute)
+        unit->wire = DTYPE_U8;
+    cast->n_param++;
+    cast->shard_elements += place->shard_elements;
+    if (policy->storage != policy->compute)
+        unit->cast_bytes += bytes;
+    if (policy->shard_dim != 0) {
+        unit->n_crosswise++;
+        unit->crosswise_bytes += bytes * plan->shard_ranks;
+    }
+}
+
+static uint8_t bucket_of(struct unit_layout *unit, const struct param_policy *policy)
+{
+    uint8_t i = 0;
+    while (i < unit->n_bucket && unit->buckets[i].dtype != policy->reduce)
+        i++;
+    if (i == unit->n_bucket) {
+        assert(i < MAX_BUCKETS);
+        unit->n_bucket++;
+        unit->buckets[i] = (struct bucket){.dtype = policy->reduce, .storage = policy->storage};
+    }
+    return i;
+}
+
+/* Its place in a rank's slice of its bucket. */
+static void place_in_reduce(const struct plan *plan, const struct param_policy *policy,
+                            struct param_layout *place, struct unit_layout *unit)
+{
+    if (!policy->has_grad && !plan_fills_zeros(plan, policy))
+        return;
+    place->bucket = bucket_of(unit, policy);
+    struct bucket *bucket = &unit->buckets[place->bucket];
+    const uint64_t multiple = round_up(alignment(plan), dtype_bytes((enum dtype)policy->reduce)) /
+                              dtype_bytes((enum dtype)policy->reduce);
+
+    place->reduce_offset = bucket->shard_elements;
+    bucket->n_param++;
+    bucket->elements += place->numel;
+    bucket->shard_elements = round_up(bucket->shard_elements + place->shard_elements, multiple);
+    bucket->padded_elements = bucket->shard_elements * plan->shard_ranks;
+    const uint64_t grad_bytes = place->numel * dtype_bytes((enum dtype)policy->grad);
+    bucket->grad_bytes += grad_bytes;
+    if (policy->shard_dim != 0) {
+        bucket->n_crosswise++;
+        bucket->crosswise_grad_bytes += grad_bytes;
+    }
+    if (policy->grad != policy->reduce) {
+        bucket->n_precast++;
+        bucket->precast_elements += place->numel;
+    }
+}
+
+static void count_trained(const struct param_policy *policy, const struct param_layout *place,
+                          struct unit_layout *unit)
+{
+    if (!policy->has_grad)
+        return;
+    unit->n_trained++;
+    unit->trained_elements += place->shard_elements;
+    unit->grad_bytes += place->numel * dtype_bytes((enum dtype)policy->grad);
+}
+
 static enum status layout_unit(const struct plan *plan, const struct unit *unit,
                                struct param_layout *params, struct unit_layout *out,
                                struct err *err)
 {
     out->n_param = unit->n_param;
     for (uint32_t i = 0; i < unit->n_param; i++) {
-        const struct param *param = &plan->model->params[plan->unit_params[unit->param + i]];
+        const uint32_t id = plan->unit_params[unit->param + i];
+        const struct param_policy *policy = &plan->policy[id];
         struct param_layout *place = &params[i];
-        *place = param_layout_of(param, plan->world);
-        place->offset = out->shard_elements;
+        *place = param_layout_of(&plan->model->params[id], policy->shard_dim, plan->shard_ranks);
         if (i == 0)
-            out->storage_dtype = param->storage;
-        else if (out->storage_dtype != param->storage)
-            return err_set(err, STATUS_NO,
-                           "unit '%s' mixes storage dtypes ('%s' is %s); behavior torch-2.11 "
-                           "needs one per unit, so cut it by dtype",
-                           unit->name, param->name, dtype_name(param->storage));
+            out->wire = policy->compute;
+        /* Before any product is made of it: a slot is at most 16 bytes longer than its shard. */
         if (__builtin_add_overflow(out->shard_elements, place->shard_elements,
                                    &out->shard_elements) ||
-            __builtin_mul_overflow(out->shard_elements, plan->world, &out->padded_elements) ||
+            __builtin_mul_overflow(out->shard_elements, plan->shard_ranks, &out->padded_elements) ||
             out->padded_elements > MAX_ELEMENTS)
             return err_set(err, STATUS_INPUT, "unit '%s' is too large: over 2^60 elements",
                            unit->name);
-        out->elements += param->numel;
+        out->elements += place->numel;
+        out->shard_bytes += place->shard_elements * dtype_bytes((enum dtype)policy->storage);
+        place_in_gather(plan, policy, place, out);
+        place_in_reduce(plan, policy, place, out);
+        count_trained(policy, place, out);
     }
     return STATUS_OK;
 }

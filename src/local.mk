@@ -105,6 +105,8 @@ src_libcore_a_SOURCES = \
 	src/cluster_reader.h \
 	src/dtype.c \
 	src/dtype.h \
+	src/eligible.c \
+	src/eligible.h \
 	src/err.c \
 	src/err.h \
 	src/exec.c \
@@ -155,11 +157,15 @@ src_libcore_a_SOURCES = \
 	src/safetensors.c \
 	src/safetensors.h \
 	src/safetensors_index.c \
+	src/schedule/accumulate.c \
 	src/schedule/compute.c \
+	src/schedule/divide.c \
+	src/schedule/divide.h \
 	src/schedule/fsdp2.c \
 	src/schedule/fsdp2.h \
 	src/schedule/pieces.c \
 	src/schedule/pieces.h \
+	src/schedule/post_reduce.c \
 	src/schedule/reduce.c \
 	src/schedule/unshard.c \
 	src/summary.c \

@@ -188,9 +188,9 @@ static void resolve_boundary(const struct program *program, const struct frame *
                              uint32_t slot, struct request *request)
 {
     const uint32_t outside[] = {frame->in, frame->out, frame->d_out, frame->d_in};
-    const uint32_t buffer = slot < SLOT_GRAD ? outside[slot] : frame->grads;
     request->id = expand_slot_id(program, frame, slot);
-    request->memory_class = buffer_role_class(program->buffers[buffer].role);
+    if (slot < SLOT_GRAD) /* a gradient's class is the slot's */
+        request->memory_class = buffer_role_class(program->buffers[outside[slot]].role);
 }
 
 static bool place_body(struct placing *placing, const struct task *task)

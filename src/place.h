@@ -42,7 +42,7 @@ struct placement {
     struct place_step init;
     struct place_step steps[PLACE_MAX_STEPS]; /* first, steady, steady, … */
     uint32_t n_step;
-    uint32_t n_walked; /* of these; the rest are copies */
+    uint32_t n_walked;  /* of these; the rest are copies */
     uint32_t period;    /* steps n_step - period … n_step - 1 repeat; 0: none found within 16 */
     bool out_of_memory; /* stopped in a pass that is not counted in n_step; where, and for what: */
     uint32_t oom_step, oom_event; /* step 0 is init */

@@ -23,6 +23,8 @@ struct plan_options plan_options_default(void)
                                  .accum = 1,
                                  .units = "torchtitan",
                                  .policy = policy_options_default(),
+                                 .replicas = 1,
+                                 .reduce_inputs = 1,
                                  /* 32 MiB is what sm_90 gets (spec MEMORY section 4) */
                                  .workspace_bytes = UINT64_C(32) << 20};
 }
@@ -97,6 +99,7 @@ enum status plan_resolve(const struct model *model, const struct plan_options *o
         return status;
     plan.policy = policy;
     plan.world = plan.options.gpus;
+    plan.shard_ranks = plan.options.gpus / plan.options.replicas;
     plan.gpus_per_node = plan.options.gpus / plan.options.nodes;
 
     struct unit_drafts drafts;

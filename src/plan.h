@@ -3,9 +3,9 @@
  *
  * It fixes all that the program depends on and holds no rate of any cluster: the world, the shapes
  * of a step, the units with their parameters, the order of compute as segments, and the switches of
- * fully_shard. Invariants: each parameter is in exactly one unit; each segment computes with the
- * parameters of one unit; units are in the order of their first segment, outer before inner; the
- * root, where it owns parameters, is unit 0.
+ * fully_shard. Invariants: each managed parameter is in exactly one unit; each segment computes with the
+ * parameters of its unit and of units inside of that; units are in the order of their first segment,
+ * outer before inner; the root, where it owns parameters, is unit 0.
  */
 #ifndef SRC_PLAN_H
 #define SRC_PLAN_H
@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "src/body.h"
+#include "src/eligible.h"
 #include "src/model.h"
 
 enum { PLAN_MAX_UNITS = 65534, PLAN_MAX_RANKS = 1 << 20, PLAN_MAX_ACCUM = 1024 };
@@ -21,21 +22,45 @@ enum { PLAN_MAX_UNITS = 65534, PLAN_MAX_RANKS = 1 << 20, PLAN_MAX_ACCUM = 1024 }
 enum { PLAN_MAX_UNROLLED = 1 << 18 };
 #define NO_UNIT UINT16_MAX
 
-enum reshard { RESHARD_AUTO, RESHARD_YES, RESHARD_NO, RESHARD_ALL_BUT_LAST, RESHARD_N };
+/* RANKS: to groups of so many ranks, in place of all. */
+enum reshard {
+    RESHARD_AUTO,
+    RESHARD_YES,
+    RESHARD_NO,
+    RESHARD_ALL_BUT_LAST,
+    RESHARD_RANKS,
+    RESHARD_N
+};
+
+/* In which microbatches something is done. */
+enum microbatches { MICROBATCH_EVERY, MICROBATCH_LAST, MICROBATCHES_N };
 
 /* What a person asks for; see plan_options_default(). */
 struct plan_options {
     uint64_t gpus, nodes;  /* nodes 0: gpus / 8, rounded up */
+    uint64_t replicas;     /* HSDP: how many times the shards are there; 1: plain FSDP */
     uint64_t seq;          /* 0: the model's */
     uint64_t batch, accum; /* sequences per microbatch and rank; microbatches per step */
     const char *units;     /* scheme, comma-separated patterns, or @FILE.json: src/plan_units.h */
+    enum arrange arrange;
     enum reshard reshard;
+    uint64_t reshard_ranks;             /* of RESHARD_RANKS */
+    enum microbatches reshard_backward; /* set_reshard_after_backward: free parameters after it */
+    const char *no_unshard_backward; /* patterns of units: set_unshard_in_backward(False); NULL */
     uint64_t prefetch, prefetch_backward; /* 0: implicit; k: explicit lists of depth k */
     enum checkpointing ac;
     enum ops_profile ops;
     enum norm_kind norm;
     struct policy_options policy;
-    uint64_t workspace_bytes; /* of the matrix library, one per host thread that uses it */
+    enum microbatches sync;       /* set_requires_gradient_sync */
+    enum microbatches all_reduce; /* set_requires_all_reduce, with replicas */
+    enum microbatches finish;     /* set_is_last_backward */
+    uint64_t reduce_inputs;       /* set_reduce_scatter_max_input_buffers */
+    bool separate_reduce_comm;    /* set_separate_reduce_scatter_group */
+    bool zero_unused;             /* set_reduce_scatter_unused_params */
+    bool force_sum;               /* set_force_sum_reduction_for_comms */
+    double divide_factor;         /* set_gradient_divide_factor; 0: the number of ranks */
+    uint64_t workspace_bytes;     /* of the matrix library, one per host thread that uses it */
 };
 struct plan_options plan_options_default(void);
 
@@ -49,27 +74,38 @@ struct unit {
     uint32_t first_segment, last_segment;
     uint16_t outer; /* the innermost unit around it, or NO_UNIT */
     bool reshard_after_forward;
+    bool unshard_in_backward;
+    bool has_backward;   /* its output carries a gradient, so that hooks on it fire */
     bool input_has_grad; /* else its post_backward waits for the end of backward */
 };
 
 struct segment {
     uint16_t unit;
     uint16_t layer;
-    uint8_t kind;   /* enum body_kind, never LOSS */
-    uint32_t piece; /* of the model: the one it is, or the first of a block */
-    uint32_t grad;  /* in plan.grad_member: for grad slot i of the body, the member of the unit */
+    uint8_t kind;            /* enum body_kind, never LOSS */
+    uint32_t piece;          /* of the model: the one it is, or the first of a block */
+    uint32_t inner, n_inner; /* in plan.inner_units: further units that it computes with */
+    uint32_t grad;           /* in plan.grad_places: of grad slot i of the body */
+};
+
+/* Where the gradient of a piece's parameter belongs: to segment.unit (part 0) or its inner unit
+   part - 1, as the member-th of those that have one. */
+struct grad_place {
+    uint32_t part, member;
 };
 
 struct plan {
     const struct model *model;
     struct plan_options options; /* with every default filled in */
     uint64_t world, gpus_per_node;
+    uint64_t shard_ranks; /* that a parameter is cut over: world / replicas, neighbours */
     const struct param_policy *policy;    /* by parameter of the model */
     enum dtype param_dtype, reduce_dtype; /* of most; policy has each parameter's own */
     struct unit *units;
     struct segment *segments; /* forward order */
     uint32_t *unit_params;    /* parameter ids */
-    uint32_t *grad_member;
+    uint16_t *inner_units;
+    struct grad_place *grad_places;
     uint32_t n_unit, n_segment;
     bool has_root; /* unit 0 is the root; a root without parameters is not in units */
 };
@@ -81,6 +117,12 @@ struct plan {
  */
 enum status plan_resolve(const struct model *model, const struct plan_options *options,
                          struct arena *arena, struct plan *out, struct err *err);
+
+/* Without gradient, and reduced as zeros all the same. */
+static inline bool plan_fills_zeros(const struct plan *plan, const struct param_policy *policy)
+{
+    return plan->options.zero_unused && policy->managed && policy->trainable && !policy->has_grad;
+}
 
 /* The bodies' view of the plan. */
 struct body_options plan_body_options(const struct plan *plan);

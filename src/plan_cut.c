@@ -7,8 +7,10 @@
 #include "src/plan_cut.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "src/plan_cut_inner.h"
+#include "src/text.h"
 
 static void note_module(struct cut *cut, uint32_t draft, uint32_t module, uint32_t outer)
 {
@@ -37,10 +39,8 @@ static void own_modules(struct cut *cut)
         if (owner[i] != outer)
             note_module(cut, draft, i, outer);
     }
-    for (uint32_t i = 0; i < cut->model->n_param; i++) {
-        cut->units[cut_owner(cut, i)].n_param++;
-        cut->units[cut_owner(cut, i)].n_fp32 += cut->plan->policy[i].compute == DTYPE_FP32;
-    }
+    for (uint32_t i = 0; i < cut->model->n_param; i++)
+        cut->units[cut_owner(cut, i)].n_param += cut_is_managed(cut, i);
 }
 
 const char *cut_unit_name(const struct cut *cut, uint32_t draft)
@@ -65,20 +65,34 @@ const char *cut_unit_name(const struct cut *cut, uint32_t draft)
     return arena_printf(cut->arena, "%s and %u more", first, unit->n_module - 1);
 }
 
+/*
+ * The innermost unit around all that own parameters of the piece: it computes it, the others are
+ * unsharded on the way. It has to be one that exists.
+ */
+static enum status own_piece(struct cut *cut, uint32_t piece, struct err *err)
+{
+    const struct piece *p = &cut->model->pieces[piece];
+    const uint32_t *params = &cut->model->piece_params[p->param];
+    assert(p->n_param > 0);
+    uint32_t owner = cut_owner(cut, params[0]), other = params[0];
+
+    for (uint32_t k = 1; k < p->n_param; k++)
+        while (!cut_is_around(cut, owner, cut_owner(cut, params[k]))) {
+            owner = cut->units[owner].outer;
+            other = params[k];
+        }
+    if (cut->units[owner].n_param == 0 && other != params[0])
+        return cut_fail_piece(cut, piece, other, err);
+    cut->piece_owner[piece] = owner;
+    return STATUS_OK;
+}
+
 static enum status own_pieces(struct cut *cut, struct err *err)
 {
-    const struct model *model = cut->model;
-    for (uint32_t i = 0; i < model->n_piece; i++) {
-        const struct piece *piece = &model->pieces[i];
-        const uint32_t *params = &model->piece_params[piece->param];
-        assert(piece->n_param > 0);
-        uint32_t owner = cut_owner(cut, params[0]);
-        for (uint32_t k = 1; k < piece->n_param; k++)
-            if (cut_owner(cut, params[k]) != owner)
-                return cut_fail_piece(cut, i, params[k], err);
-        cut->piece_owner[i] = owner;
-    }
-    return STATUS_OK;
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < cut->model->n_piece && !status; i++)
+        status = own_piece(cut, i, err);
+    return status;
 }
 
 /* Segments come in order, so that the last one to come is the last. */
@@ -108,6 +122,7 @@ static void make_segments(struct cut *cut)
         }
         for (uint32_t k = piece->param; k < end; k++)
             note_segment(cut, model->piece_params[k], plan->n_segment);
+        cut->segment_end[plan->n_segment] = end;
         plan->segments[plan->n_segment++] = segment;
     }
 }
@@ -158,10 +173,46 @@ static void number_unit(struct cut *cut, uint32_t draft)
                       .outer = has_outer(cut, draft) ? cut->units[from->outer].unit : NO_UNIT};
 }
 
+/* A unit that owns parameters of the segment and is not its own. */
+static void note_inner(struct cut *cut, struct segment *segment, uint16_t unit)
+{
+    struct plan *plan = cut->plan;
+    const uint16_t *inner = &plan->inner_units[segment->inner];
+
+    for (uint32_t i = 0; i < segment->n_inner; i++)
+        if (inner[i] == unit)
+            return;
+    plan->inner_units =
+        arena_grow(cut->arena, plan->inner_units, &cut->cap_inner,
+                   segment->inner + segment->n_inner + 1, sizeof *plan->inner_units);
+    plan->inner_units[segment->inner + segment->n_inner++] = unit;
+}
+
+static uint32_t n_inner_units(const struct plan *plan, uint32_t segment)
+{
+    return segment == 0 ? 0
+                        : plan->segments[segment - 1].inner + plan->segments[segment - 1].n_inner;
+}
+
+static void number_segment(struct cut *cut, uint32_t s)
+{
+    struct segment *segment = &cut->plan->segments[s];
+    const uint32_t owner = cut->piece_owner[segment->piece];
+
+    number_unit(cut, owner);
+    segment->unit = cut->units[owner].unit;
+    segment->inner = n_inner_units(cut->plan, s);
+    for (uint32_t k = segment->grad; k < cut->segment_end[s]; k++) {
+        const uint32_t draft = cut_owner(cut, cut->model->piece_params[k]);
+        number_unit(cut, draft);
+        if (draft != owner)
+            note_inner(cut, segment, cut->units[draft].unit);
+    }
+}
+
 static void number_units(struct cut *cut)
 {
     struct plan *plan = cut->plan;
-    const struct model *model = cut->model;
     uint32_t root = cut_root(cut);
     plan->units = arena_array(cut->arena, struct unit, root + 1);
     plan->has_root = cut->units[root].n_param > 0;
@@ -169,35 +220,57 @@ static void number_units(struct cut *cut)
         cut->units[i].unit = NO_UNIT;
     if (plan->has_root)
         number_unit(cut, root);
-    for (uint32_t i = 0; i < plan->n_segment; i++) {
-        struct segment *segment = &plan->segments[i];
-        uint32_t draft = cut_owner(cut, model->piece_params[segment->grad]);
-        number_unit(cut, draft);
-        segment->unit = cut->units[draft].unit;
-    }
+    for (uint32_t i = 0; i < plan->n_segment; i++)
+        number_segment(cut, i);
 }
 
-static void place_params(struct cut *cut)
+/* Managed parameters by unit, in registration order; member counts those that have a gradient. */
+static void place_params(struct cut *cut, uint32_t *member)
 {
     struct plan *plan = cut->plan;
     const struct model *model = cut->model;
+    uint32_t *filled = arena_array(cut->arena, uint32_t, plan->n_unit);
+    uint32_t *n_grad = arena_array(cut->arena, uint32_t, plan->n_unit);
     uint32_t next = 0;
+
     for (uint32_t i = 0; i < plan->n_unit; i++) {
         plan->units[i].param = next;
         next += plan->units[i].n_param;
     }
-    assert(next == model->n_param);
-    uint32_t *filled = arena_array(cut->arena, uint32_t, plan->n_unit);
-    uint32_t *member = arena_array(cut->arena, uint32_t, model->n_param);
-    plan->unit_params = arena_array(cut->arena, uint32_t, model->n_param);
+    plan->unit_params = arena_array(cut->arena, uint32_t, next + 1);
     for (uint32_t i = 0; i < model->n_param; i++) {
-        uint16_t unit = cut->units[cut_owner(cut, i)].unit;
-        member[i] = filled[unit]++;
-        plan->unit_params[plan->units[unit].param + member[i]] = i;
+        if (!cut_is_managed(cut, i))
+            continue;
+        const uint16_t unit = cut->units[cut_owner(cut, i)].unit;
+        plan->unit_params[plan->units[unit].param + filled[unit]++] = i;
+        if (plan->policy[i].has_grad)
+            member[i] = n_grad[unit]++;
     }
-    plan->grad_member = arena_array(cut->arena, uint32_t, model->n_piece_param);
-    for (uint32_t i = 0; i < model->n_piece_param; i++)
-        plan->grad_member[i] = member[model->piece_params[i]];
+}
+
+/* 0 for the segment's own unit, else one past its place among the inner ones. */
+static uint32_t part_of(const struct plan *plan, const struct segment *segment, uint16_t unit)
+{
+    uint32_t part = 0;
+    if (unit != segment->unit)
+        while (plan->inner_units[segment->inner + part++] != unit) {
+        }
+    return part;
+}
+
+static void place_grads(struct cut *cut, const uint32_t *member)
+{
+    struct plan *plan = cut->plan;
+    const struct model *model = cut->model;
+
+    plan->grad_places = arena_array(cut->arena, struct grad_place, model->n_piece_param);
+    for (uint32_t s = 0; s < plan->n_segment; s++)
+        for (uint32_t k = plan->segments[s].grad; k < cut->segment_end[s]; k++) {
+            const uint32_t param = model->piece_params[k];
+            const uint16_t unit = cut->units[cut_owner(cut, param)].unit;
+            plan->grad_places[k] = (struct grad_place){
+                .part = part_of(plan, &plan->segments[s], unit), .member = member[param]};
+        }
 }
 
 static bool reshards(const struct plan *plan, uint32_t unit)
@@ -205,6 +278,7 @@ static bool reshards(const struct plan *plan, uint32_t unit)
     bool is_root = plan->has_root && unit == 0;
     switch (plan->options.reshard) {
     case RESHARD_YES:
+    case RESHARD_RANKS:
         return true;
     case RESHARD_NO:
         return false;
@@ -215,14 +289,48 @@ static bool reshards(const struct plan *plan, uint32_t unit)
     }
 }
 
-static void set_switches(struct plan *plan)
+/* By segment: whether something that is trained was computed with before it. */
+static bool *find_grads(const struct cut *cut)
 {
+    const struct plan *plan = cut->plan;
+    bool *before = arena_array(cut->arena, bool, plan->n_segment + 1);
+
+    for (uint32_t s = 0; s < plan->n_segment; s++) {
+        before[s + 1] = before[s];
+        for (uint32_t k = plan->segments[s].grad; k < cut->segment_end[s]; k++)
+            before[s + 1] |= plan->policy[cut->model->piece_params[k]].has_grad;
+    }
+    return before;
+}
+
+static bool matches_any(const char *patterns, const char *name, struct arena *arena)
+{
+    char *rest = arena_strdup(arena, patterns);
+    for (char *pattern; (pattern = strsep(&rest, ","));)
+        if (text_matches(pattern, name))
+            return true;
+    return false;
+}
+
+static void set_switches(struct cut *cut)
+{
+    struct plan *plan = cut->plan;
+    const char *skipped = plan->options.no_unshard_backward;
+    const bool *grads_before = find_grads(cut);
+
     for (uint32_t i = 0; i < plan->n_unit; i++) {
         struct unit *unit = &plan->units[i];
         unit->reshard_after_forward = reshards(plan, i);
+        unit->unshard_in_backward = !skipped || !matches_any(skipped, unit->name, cut->arena);
         /* a step begins with token ids, which carry no gradient */
-        unit->input_has_grad = unit->first_segment != 0;
+        unit->input_has_grad = grads_before[unit->first_segment];
+        unit->has_backward = grads_before[unit->last_segment + 1];
     }
+    for (uint32_t s = 0; s < plan->n_segment; s++)
+        for (uint32_t i = 0; i < plan->segments[s].n_inner; i++)
+            /* inside of a body other parameters were used before; ids stay ids */
+            plan->units[plan->inner_units[plan->segments[s].inner + i]].input_has_grad |=
+                plan->segments[s].kind != BODY_EMBEDDING && grads_before[s + 1];
 }
 
 enum status plan_cut(struct plan *plan, const struct unit_drafts *drafts, struct arena *arena,
@@ -236,6 +344,7 @@ enum status plan_cut(struct plan *plan, const struct unit_drafts *drafts, struct
                       .units = arena_array(arena, struct cut_unit, drafts->n_draft + 1),
                       .module_owner = arena_array(arena, uint32_t, model->n_module),
                       .piece_owner = arena_array(arena, uint32_t, model->n_piece),
+                      .segment_end = arena_array(arena, uint32_t, model->n_piece),
                       .first_segment_of = arena_array(arena, uint32_t, model->n_param),
                       .last_segment_of = arena_array(arena, uint32_t, model->n_param)};
     own_modules(&cut);
@@ -249,7 +358,9 @@ enum status plan_cut(struct plan *plan, const struct unit_drafts *drafts, struct
     make_segments(&cut);
     find_spans(&cut);
     number_units(&cut);
-    place_params(&cut);
-    set_switches(plan);
+    uint32_t *member = arena_array(arena, uint32_t, model->n_param);
+    place_params(&cut, member);
+    place_grads(&cut, member);
+    set_switches(&cut);
     return STATUS_OK;
 }

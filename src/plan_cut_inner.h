@@ -11,7 +11,7 @@
 
 /* What is known of one draft while it becomes a unit. */
 struct cut_unit {
-    uint32_t n_param, n_fp32;             /* the latter: that compute in FP32 */
+    uint32_t n_param, n_trained;          /* managed ones */
     uint32_t outer, other_outer;          /* drafts around its modules: one, if all is well */
     uint32_t first_segment, last_segment; /* of all that is inside its modules */
     uint32_t n_module, shown[3], last;    /* its outermost modules, for the name */
@@ -24,9 +24,11 @@ struct cut {
     const struct model *model;
     const struct unit_drafts *drafts;
     struct arena *arena;
-    struct cut_unit *units;     /* one for each draft and the root's */
-    uint32_t *module_owner;     /* draft */
-    uint32_t *piece_owner;      /* draft */
+    struct cut_unit *units; /* one for each draft and the root's */
+    uint32_t *module_owner; /* draft */
+    uint32_t *piece_owner;  /* draft: the one around all others that own parameters of it */
+    uint32_t *segment_end;  /* one past its last in model.piece_params */
+    uint32_t cap_inner;
     uint32_t *first_segment_of; /* of a parameter: that computes with it, the head's of a tied */
     uint32_t *last_segment_of;  /* weight included */
 };
@@ -39,6 +41,19 @@ static inline uint32_t cut_root(const struct cut *cut)
 static inline uint32_t cut_owner(const struct cut *cut, uint32_t param)
 {
     return cut->module_owner[cut->model->params[param].module];
+}
+
+/* Whether a draft is around another one, or the same. */
+static inline bool cut_is_around(const struct cut *cut, uint32_t outer, uint32_t draft)
+{
+    while (draft != outer && draft != cut_root(cut))
+        draft = cut->units[draft].outer;
+    return draft == outer;
+}
+
+static inline bool cut_is_managed(const struct cut *cut, uint32_t param)
+{
+    return cut->plan->policy[param].managed;
 }
 
 /* plan_cut.c */

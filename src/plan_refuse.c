@@ -64,35 +64,27 @@ static enum status refuse_split_tie(const struct cut *cut, struct err *err)
         model->params[weight].name, model->modules[model->tied_head].path);
 }
 
-/* "'a.A_log', 'a.dt_bias' and 3 more": the parameters of a unit that keep FP32, or do not. */
-static const char *list_params(const struct cut *cut, uint32_t draft, bool in_fp32)
+/* Each unit by itself, under the rules of the behavior. */
+static enum status refuse_dtypes(const struct cut *cut, struct err *err)
 {
-    enum { SHOWN = 2 };
-    const char *list = "";
-    unsigned n = 0;
-    for (uint32_t i = 0; i < cut->model->n_param; i++) {
-        const struct param *param = &cut->model->params[i];
-        const bool is_fp32 = cut->plan->policy[i].compute == DTYPE_FP32;
-        if (cut_owner(cut, i) == draft && is_fp32 == in_fp32 && n++ < SHOWN)
-            list = arena_printf(cut->arena, "%s%s'%s'", list, *list ? ", " : "", param->name);
+    uint32_t *params = arena_array(cut->arena, uint32_t, cut->model->n_param);
+    struct text broken;
+    enum status status = STATUS_OK;
+
+    text_init(&broken);
+    for (uint32_t draft = 0; draft <= cut_root(cut) && !status; draft++) {
+        struct eligible_unit unit = {.name = cut_unit_name(cut, draft),
+                                     .model = cut->model,
+                                     .policy = cut->plan->policy,
+                                     .params = params};
+        for (uint32_t i = 0; i < cut->model->n_param; i++)
+            if (cut_owner(cut, i) == draft && cut_is_managed(cut, i))
+                params[unit.n_param++] = i;
+        if (eligible_unit(&unit, cut->plan->options.policy.behavior, &broken))
+            status = err_set(err, STATUS_NO, "%.*s", (int)strcspn(broken.at, "\n"), broken.at);
     }
-    return n <= SHOWN ? list : arena_printf(cut->arena, "%s and %u more", list, n - SHOWN);
-}
-
-/* So that nobody cuts units in vain. */
-#define NO_STEP_EITHER ", and no other cut runs: the model's operators are not modelled yet either"
-
-static enum status refuse_mixed_compute(const struct cut *cut, struct err *err)
-{
-    for (uint32_t draft = 0; draft <= cut_root(cut); draft++)
-        if (cut->units[draft].n_fp32 > 0 && cut->units[draft].n_fp32 < cut->units[draft].n_param)
-            return err_set(err, STATUS_NO,
-                           "unit '%s' mixes compute dtypes: %s in fp32, %s in %s; behavior "
-                           "torch-2.11 needs one per unit%s",
-                           cut_unit_name(cut, draft), list_params(cut, draft, true),
-                           list_params(cut, draft, false), dtype_name(cut->plan->param_dtype),
-                           cut->model->arch->no_step ? NO_STEP_EITHER : "");
-    return STATUS_OK;
+    text_release(&broken);
+    return status;
 }
 
 /* What the model itself, or what it has learned, does not allow. */
@@ -195,6 +187,6 @@ enum status cut_refuse_units(const struct cut *cut, struct err *err)
     if (!status)
         status = refuse_split_tie(cut, err);
     if (!status)
-        status = refuse_mixed_compute(cut, err);
+        status = refuse_dtypes(cut, err);
     return status ? status : refuse_model(cut, err);
 }

@@ -7,6 +7,8 @@
  */
 #include "src/program.h"
 
+#include <string.h>
+
 #include "src/hash.h"
 
 #define X(id, name) name,
@@ -14,6 +16,8 @@ static const char *const stream_names[] = {STREAMS(X)};
 static const char *const phase_names[] = {PHASES(X)};
 static const char *const task_kind_names[] = {TASK_KINDS(X)};
 static const char *const section_names[] = {SECTIONS(X)};
+static const char *const comm_names[] = {COMMS(X)};
+static const char *const reduction_names[] = {REDUCTIONS(X)};
 #undef X
 #define X(id, name, memory_class) name,
 static const char *const role_names[] = {BUFFER_ROLES(X)};
@@ -37,6 +41,32 @@ const char *task_kind_name(enum task_kind kind)
     return task_kind_names[kind];
 }
 
+const char *comm_name(enum comm comm)
+{
+    return comm_names[comm];
+}
+
+/* Neighbours share a shard; replicas are as far apart as a whole set of shards is long. */
+struct comm_ranks comm_ranks_of(const struct plan *plan, enum comm comm)
+{
+    uint64_t ranks = plan->shard_ranks, per_node = plan->gpus_per_node;
+
+    if (comm == COMM_REPLICATE) {
+        ranks = plan->options.replicas;
+        per_node = plan->gpus_per_node / plan->shard_ranks;
+    } else if (comm == COMM_KEPT) {
+        ranks = plan->options.reshard_ranks;
+    }
+    if (per_node == 0)
+        per_node = 1;
+    return (struct comm_ranks){.ranks = ranks, .per_node = per_node < ranks ? per_node : ranks};
+}
+
+const char *reduction_name(enum reduction reduction)
+{
+    return reduction_names[reduction];
+}
+
 const char *section_name(enum section_id section)
 {
     return section_names[section];
@@ -54,7 +84,7 @@ enum memory_class buffer_role_class(enum buffer_role role)
 
 bool task_kind_is_collective(enum task_kind kind)
 {
-    return kind == TASK_ALL_GATHER || kind == TASK_REDUCE_SCATTER;
+    return kind == TASK_ALL_GATHER || kind == TASK_REDUCE_SCATTER || kind == TASK_ALL_REDUCE;
 }
 
 static uint64_t hash_instrs(const struct program *p, uint64_t hash)
@@ -73,9 +103,10 @@ static uint64_t hash_tasks(const struct program *p, uint64_t hash)
 {
     for (uint32_t i = 0; i < p->n_task; i++) {
         const struct task *t = &p->tasks[i];
-        hash = hash_add(hash, (uint64_t)t->kind | (uint64_t)t->stream << 8 |
-                                  (uint64_t)t->comm << 16 | (uint64_t)t->dtype << 24 |
-                                  (uint64_t)t->reduction << 32 | (uint64_t)t->kernels << 40);
+        hash =
+            hash_add(hash, (uint64_t)t->kind | (uint64_t)t->stream << 8 | (uint64_t)t->comm << 16 |
+                               (uint64_t)t->dtype << 24 | (uint64_t)t->reduction << 32 |
+                               (uint64_t)t->kernels << 40 | (uint64_t)t->bucket << 56);
         hash = hash_add(hash, (uint64_t)t->unit | (uint64_t)t->microbatch << 16 |
                                   (uint64_t)t->body << 32);
         hash = hash_add(hash, (uint64_t)t->frame | (uint64_t)t->access << 32);
@@ -100,6 +131,8 @@ static uint64_t hash_buffers(const struct program *p, uint64_t hash)
     }
     for (uint32_t i = 0; i < p->n_member; i++)
         hash = hash_add(hash, p->member_bytes[i]);
+    for (uint32_t i = 0; i < p->n_frame_grad; i++)
+        hash = hash_add(hash, p->frame_grads[i]);
     for (uint32_t i = 0; i < p->n_frame; i++) {
         const struct frame *f = &p->frames[i];
         hash = hash_add(hash, (uint64_t)f->pair | (uint64_t)f->segment << 32);
@@ -110,21 +143,45 @@ static uint64_t hash_buffers(const struct program *p, uint64_t hash)
     return hash;
 }
 
+static uint64_t hash_unit(const struct layout *layout, const struct unit_layout *unit,
+                          uint64_t hash)
+{
+    hash = hash_add(hash_add(hash, unit->n_param), unit->elements);
+    for (uint32_t i = 0; i < unit->n_param; i++) {
+        const struct param_layout *param = &layout->params[unit->param + i];
+        hash = hash_add(hash_add(hash, param->gather_offset_bytes), param->reduce_offset);
+        hash = hash_add(hash, (uint64_t)param->shard_dim | (uint64_t)param->bucket << 8);
+    }
+    for (uint32_t i = 0; i < unit->n_cast; i++)
+        hash = hash_add(hash, (uint64_t)unit->casts[i].storage |
+                                  (uint64_t)unit->casts[i].compute << 8 |
+                                  (uint64_t)unit->casts[i].n_param << 16);
+    return hash;
+}
+
+/* Which units' gradients the grad slots of a frame are. */
+static uint64_t hash_grad_places(const struct program *p, const struct frame *frame, uint64_t hash)
+{
+    for (uint32_t g = 0; g < p->bodies->pairs[frame->pair].n_grad; g++) {
+        const struct grad_place *place =
+            &p->plan->grad_places[p->plan->segments[frame->segment].grad + g];
+        hash = hash_add(hash, (uint64_t)place->part | (uint64_t)place->member << 32);
+    }
+    return hash;
+}
+
 /* What prices and real runs take from plan and layout beside the arrays. */
 static uint64_t hash_plan(const struct program *p, uint64_t hash)
 {
+    uint64_t factor;
+    memcpy(&factor, &p->plan->options.divide_factor, sizeof factor);
     hash = hash_add(hash_add(hash, p->plan->world), p->plan->gpus_per_node);
-    for (uint32_t u = 0; u < p->plan->n_unit; u++) {
-        const struct unit_layout *unit = &p->layout->units[u];
-        hash = hash_add(hash_add(hash, unit->n_param), unit->elements);
-        for (uint32_t i = 0; i < unit->n_param; i++)
-            hash = hash_add(hash, p->layout->params[unit->param + i].offset);
-    }
-    for (uint32_t i = 0; i < p->n_frame; i++) {
-        const struct frame *frame = &p->frames[i];
-        for (uint32_t g = 0; g < p->bodies->pairs[frame->pair].n_grad; g++)
-            hash = hash_add(hash, p->plan->grad_member[p->plan->segments[frame->segment].grad + g]);
-    }
+    hash = hash_add(hash_add(hash, p->plan->shard_ranks), factor);
+    hash = hash_add(hash, p->plan->options.policy.behavior);
+    for (uint32_t u = 0; u < p->plan->n_unit; u++)
+        hash = hash_unit(p->layout, &p->layout->units[u], hash);
+    for (uint32_t i = 0; i < p->n_frame; i++)
+        hash = hash_grad_places(p, &p->frames[i], hash);
     return hash;
 }
 

@@ -20,8 +20,8 @@
  * unit level that the neighbouring body's tape does this at its exact place: it counts for order,
  * its bytes are in the body's net and rise, and an expanded walk passes over it.
  *
- * At world size 1 nothing is gathered or reduced: copy_out reads SHARD, post_reduce copies
- * REDUCE_IN to GRAD_SHARD, and roles GATHERED and CAST_TEMP do not occur.
+ * Where a parameter is on one rank only nothing is gathered or scattered: copy_out reads SHARD,
+ * post_reduce copies REDUCE_IN to GRAD_SHARD, and roles GATHERED and CAST_TEMP do not occur.
  *
  * Source of streams, events and lifetimes: spec FSDP2 sections 1 and 7, pseudo-code (a).
  */
@@ -50,8 +50,32 @@ enum stream {
 };
 const char *stream_name(enum stream stream);
 
-/* Communicators are queues: a collective starts when it heads its stream and its communicator. */
-enum comm { COMM_SHARD, COMM_N, COMM_NONE = 0xff };
+/*
+ * Communicators are queues: a collective starts when it heads its stream and its communicator.
+ * SHARD: the ranks that parameters are cut over. REDUCE: the same ranks once more, where a plan
+ * separates reduce-scatter from all-gather. REPLICATE: those that hold the same shards. KEPT: those
+ * that share what an integer reshard keeps. X(ENUM, name)
+ */
+#define COMMS(X)              \
+    X(SHARD, "shard")         \
+    X(REDUCE, "reduce")       \
+    X(REPLICATE, "replicate") \
+    X(KEPT, "kept")
+
+enum comm {
+#define X(id, name) COMM_##id,
+    COMMS(X)
+#undef X
+        COMM_N,
+    COMM_NONE = 0xff
+};
+const char *comm_name(enum comm comm);
+
+/* The group that a rank is in: so many ranks, and how many of them share a node. */
+struct comm_ranks {
+    uint64_t ranks, per_node;
+};
+struct comm_ranks comm_ranks_of(const struct plan *plan, enum comm comm);
 
 /* X(ENUM, name) */
 #define INSTRS(X)             \
@@ -103,8 +127,14 @@ const char *phase_name(enum phase phase);
     X(COPY_OUT, "copy_out")             \
     X(FORWARD, "forward")               \
     X(BACKWARD, "backward")             \
+    X(KEEP, "keep")                     \
+    X(ACCUMULATE, "accumulate")         \
+    X(ZERO_FILL, "zero_fill")           \
+    X(PRECAST, "precast")               \
     X(PACK, "pack")                     \
+    X(PRE_DIVIDE, "pre_divide")         \
     X(REDUCE_SCATTER, "reduce_scatter") \
+    X(ALL_REDUCE, "all_reduce")         \
     X(POST_REDUCE, "post_reduce")       \
     X(OPTIMIZER, "optimizer")
 
@@ -117,7 +147,20 @@ enum task_kind {
 const char *task_kind_name(enum task_kind kind);
 bool task_kind_is_collective(enum task_kind kind);
 
-enum reduction { REDUCE_NONE, REDUCE_SUM, REDUCE_AVG };
+/* PREMUL: the sum of inputs that were each multiplied by a factor. X(ENUM, name) */
+#define REDUCTIONS(X) \
+    X(NONE, "none")   \
+    X(SUM, "sum")     \
+    X(AVG, "avg")     \
+    X(PREMUL, "premul")
+
+enum reduction {
+#define X(id, name) REDUCE_##id,
+    REDUCTIONS(X)
+#undef X
+        REDUCTION_N
+};
+const char *reduction_name(enum reduction reduction);
 
 enum access_mode { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_UPDATE = 3 };
 struct access {
@@ -127,9 +170,9 @@ struct access {
 struct task {
     uint8_t kind, stream, comm /* COMM_NONE */,
         dtype /* what moves: of the wire, else of the result */;
-    uint8_t reduction;
-    uint16_t kernels; /* launches that the host makes for it */
-    uint16_t unit;    /* NO_UNIT: loss, optimizer, inputs */
+    uint8_t reduction, bucket; /* the latter: of what is reduced, in the unit's layout */
+    uint16_t kernels;          /* launches that the host makes for it */
+    uint16_t unit;             /* NO_UNIT: loss, optimizer, inputs */
     uint16_t microbatch;
     uint32_t body;  /* FORWARD, BACKWARD: in body_table.bodies; else NO_BODY */
     uint32_t frame; /* the same: in program.frames; else NO_FRAME */
@@ -141,21 +184,28 @@ struct task {
 #define NO_FRAME UINT32_MAX
 
 /* What a buffer is for; the class follows from it. X(ENUM, name, CLASS) */
-#define BUFFER_ROLES(X)                        \
-    X(SHARD, "shard", SHARDED_PARAM)           \
-    X(STATE, "state", OPTIMIZER)               \
-    X(WORKSPACE, "workspace", WORKSPACE)       \
-    X(INPUT, "input", ACTIVATION)              \
-    X(CAST_TEMP, "cast_temp", TEMPORARY)       \
-    X(GATHERED, "gathered", ALL_GATHER_BUFFER) \
-    X(FULL, "full", UNSHARDED_PARAM)           \
-    X(HIDDEN, "hidden", ACTIVATION)            \
-    X(D_HIDDEN, "d_hidden", TEMPORARY)         \
-    X(LOGITS, "logits", LOGITS)                \
-    X(D_LOGITS, "d_logits", LOGITS)            \
-    X(GRADS, "grads", UNSHARDED_GRAD)          \
-    X(REDUCE_IN, "reduce_in", REDUCE_BUFFER)   \
-    X(REDUCE_OUT, "reduce_out", REDUCE_BUFFER) \
+#define BUFFER_ROLES(X)                           \
+    X(SHARD, "shard", SHARDED_PARAM)              \
+    X(IGNORED, "ignored", SHARDED_PARAM)          \
+    X(STATE, "state", OPTIMIZER)                  \
+    X(WORKSPACE, "workspace", WORKSPACE)          \
+    X(INPUT, "input", ACTIVATION)                 \
+    X(CAST_TEMP, "cast_temp", TEMPORARY)          \
+    X(GATHERED, "gathered", ALL_GATHER_BUFFER)    \
+    X(CAT_TEMP, "cat_temp", TEMPORARY)            \
+    X(FULL, "full", UNSHARDED_PARAM)              \
+    X(KEPT, "kept", UNSHARDED_PARAM)              \
+    X(HIDDEN, "hidden", ACTIVATION)               \
+    X(D_HIDDEN, "d_hidden", TEMPORARY)            \
+    X(LOGITS, "logits", LOGITS)                   \
+    X(D_LOGITS, "d_logits", LOGITS)               \
+    X(GRADS, "grads", UNSHARDED_GRAD)             \
+    X(ACCUMULATED, "accumulated", UNSHARDED_GRAD) \
+    X(ZEROS, "zeros", UNSHARDED_GRAD)             \
+    X(PRECAST, "precast", TEMPORARY)              \
+    X(REDUCE_IN, "reduce_in", REDUCE_BUFFER)      \
+    X(REDUCE_OUT, "reduce_out", REDUCE_BUFFER)    \
+    X(PARTIAL, "partial", REDUCE_BUFFER)          \
     X(GRAD_SHARD, "grad_shard", SHARDED_GRAD)
 
 enum buffer_role {
@@ -190,7 +240,7 @@ struct frame {
     uint32_t segment;              /* in plan.segments; NO_SEGMENT for the loss */
     uint32_t expanded;             /* id of the pair's slot 0 at the expanded level */
     uint32_t in, out, d_out, d_in; /* buffers, or NO_BUFFER */
-    uint32_t grads;                /* the unit's gradients, or NO_BUFFER */
+    uint32_t grads;                /* in program.frame_grads: the segment's unit, its inner units */
 };
 
 /* X(ENUM, name) */
@@ -221,8 +271,9 @@ struct program {
     struct access *accesses;
     struct buffer *buffers;
     struct frame *frames;
+    uint32_t *frame_grads; /* the units' gradients, or NO_BUFFER */
     uint64_t *member_bytes;
-    uint32_t n_instr, n_task, n_access, n_buffer, n_frame, n_member, n_event;
+    uint32_t n_instr, n_task, n_access, n_buffer, n_frame, n_frame_grad, n_member, n_event;
     uint32_t
         n_expanded; /* ids of the expanded level: members of all buffers, slots of all frames */
 };

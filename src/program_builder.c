@@ -19,11 +19,13 @@ void program_builder_init(struct program_builder *builder, const struct plan *pl
     builder->cap_access = 30 * units + 30 * segments;
     builder->cap_buffer = 18 * units + 5 * segments;
     builder->cap_frame = 3 * segments;
+    builder->cap_frame_grad = 3 * segments;
     program->instrs = arena_take(arena, builder->cap_instr * sizeof(struct instr));
     program->tasks = arena_take(arena, builder->cap_task * sizeof(struct task));
     program->accesses = arena_take(arena, builder->cap_access * sizeof(struct access));
     program->buffers = arena_take(arena, builder->cap_buffer * sizeof(struct buffer));
     program->frames = arena_take(arena, builder->cap_frame * sizeof(struct frame));
+    program->frame_grads = arena_take(arena, builder->cap_frame_grad * sizeof(uint32_t));
 }
 
 void build_section_begin(struct program_builder *builder, enum section_id section)
@@ -75,6 +77,12 @@ void build_grow_frames(struct program_builder *builder, uint32_t n)
 {
     struct program *p = builder->program;
     GROW(builder, p->frames, p->n_frame + n, builder->cap_frame);
+}
+
+void build_grow_frame_grads(struct program_builder *builder, uint32_t n)
+{
+    struct program *p = builder->program;
+    GROW(builder, p->frame_grads, p->n_frame_grad + n, builder->cap_frame_grad);
 }
 
 uint32_t build_members(struct program_builder *builder, const uint64_t *bytes, uint32_t n)
@@ -168,20 +176,30 @@ static void repeat_accesses(struct program_builder *builder, uint32_t first, uin
     p->n_access += n;
 }
 
+/* end: of the frame's gradients. */
+static void repeat_frame(struct program_builder *builder, uint32_t id, uint32_t end,
+                         struct shift buffers)
+{
+    struct program *p = builder->program;
+    const struct frame old = p->frames[id];
+    struct frame *frame = &p->frames[build_frame(builder, old.pair, old.segment, end - old.grads)];
+
+    frame->in = shifted(old.in, buffers);
+    frame->out = shifted(old.out, buffers);
+    frame->d_out = shifted(old.d_out, buffers);
+    frame->d_in = shifted(old.d_in, buffers);
+    for (uint32_t i = old.grads; i < end; i++)
+        p->frame_grads[frame->grads + i - old.grads] = shifted(p->frame_grads[i], buffers);
+}
+
 static void repeat_frames(struct program_builder *builder, uint32_t first, uint32_t n,
                           struct shift buffers)
 {
-    struct program *p = builder->program;
+    const struct program *p = builder->program;
+    const uint32_t end = p->n_frame_grad;
 
-    for (uint32_t i = 0; i < n; i++) {
-        const struct frame old = p->frames[first + i];
-        struct frame *frame = &p->frames[build_frame(builder, old.pair, old.segment)];
-        frame->in = shifted(old.in, buffers);
-        frame->out = shifted(old.out, buffers);
-        frame->d_out = shifted(old.d_out, buffers);
-        frame->d_in = shifted(old.d_in, buffers);
-        frame->grads = shifted(old.grads, buffers);
-    }
+    for (uint32_t i = first; i < first + n; i++)
+        repeat_frame(builder, i, i + 1 < first + n ? p->frames[i + 1].grads : end, buffers);
 }
 
 void build_repeat_section(struct program_builder *builder, enum section_id from, enum section_id to)

@@ -12,7 +12,7 @@
 struct program_builder {
     struct program *program;
     struct arena *arena;
-    uint32_t cap_instr, cap_task, cap_access, cap_buffer, cap_frame, cap_member;
+    uint32_t cap_instr, cap_task, cap_access, cap_buffer, cap_frame, cap_frame_grad, cap_member;
     uint16_t microbatch; /* of all that is made next */
     uint8_t section;     /* enum section_id */
     struct section_start {
@@ -46,6 +46,7 @@ void build_grow_tasks(struct program_builder *builder, uint32_t n);
 void build_grow_accesses(struct program_builder *builder, uint32_t n);
 void build_grow_buffers(struct program_builder *builder, uint32_t n);
 void build_grow_frames(struct program_builder *builder, uint32_t n);
+void build_grow_frame_grads(struct program_builder *builder, uint32_t n);
 
 /* A buffer of a run of members. Not yet allocated. */
 static inline uint32_t build_group(struct program_builder *builder, enum buffer_role role,
@@ -78,11 +79,15 @@ static inline uint32_t build_buffer(struct program_builder *builder, enum buffer
     return build_group(builder, role, pool, unit, NO_MEMBER, 1, bytes);
 }
 
-static inline uint32_t build_frame(struct program_builder *builder, uint32_t pair, uint32_t segment)
+/* With n_part units whose gradients it yields: none so far. */
+static inline uint32_t build_frame(struct program_builder *builder, uint32_t pair, uint32_t segment,
+                                   uint32_t n_part)
 {
     struct program *p = builder->program;
     if (p->n_frame == builder->cap_frame)
         build_grow_frames(builder, 1);
+    if (p->n_frame_grad + n_part > builder->cap_frame_grad)
+        build_grow_frame_grads(builder, n_part);
     p->frames[p->n_frame] = (struct frame){
         .pair = pair,
         .segment = segment,
@@ -91,8 +96,10 @@ static inline uint32_t build_frame(struct program_builder *builder, uint32_t pai
         .out = NO_BUFFER,
         .d_out = NO_BUFFER,
         .d_in = NO_BUFFER,
-        .grads = NO_BUFFER,
+        .grads = p->n_frame_grad,
     };
+    for (uint32_t i = 0; i < n_part; i++)
+        p->frame_grads[p->n_frame_grad++] = NO_BUFFER;
     p->n_expanded += p->bodies->pairs[pair].n_slot;
     return p->n_frame++;
 }

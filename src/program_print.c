@@ -92,7 +92,7 @@ static void print_task(const struct program *program, uint32_t id, struct text *
         return;
     text_pad(out, 62);
     if (task_kind_is_collective(t->kind) && t->reduction != REDUCE_NONE)
-        text_add(out, "%s ", t->reduction == REDUCE_AVG ? "avg" : "sum");
+        text_add(out, "%s ", reduction_name((enum reduction)t->reduction));
     text_add(out, "%s x %llu", dtype_name(t->dtype), (unsigned long long)t->elements);
 }
 

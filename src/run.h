@@ -32,26 +32,26 @@ const char *run_kind_name(enum run_kind kind);
  * The numbers of a run that have a name, each an int64 in the unit that its name says. A metric that
  * a run does not have (MFU on a cluster without rates) is RUN_NO_METRIC. X(ENUM, name)
  */
-#define RUN_METRICS(X)                                  \
-    X(STEP_LOW, "step_low_ns")                          \
-    X(STEP, "step_ns")                                  \
-    X(STEP_HIGH, "step_high_ns")                        \
-    X(COMPUTE, "compute_ns")                            \
-    X(COMM, "comm_ns")                                  \
-    X(EXPOSED_COMM, "exposed_comm_ns")                  \
-    X(CONTENTION, "contention_ns")                      \
+#define RUN_METRICS(X)                                    \
+    X(STEP_LOW, "step_low_ns")                            \
+    X(STEP, "step_ns")                                    \
+    X(STEP_HIGH, "step_high_ns")                          \
+    X(COMPUTE, "compute_ns")                              \
+    X(COMM, "comm_ns")                                    \
+    X(EXPOSED_COMM, "exposed_comm_ns")                    \
+    X(CONTENTION, "contention_ns")                        \
     X(TOKENS_PER_S_PER_GPU, "tokens_per_s_per_gpu_milli") \
-    X(MFU, "mfu_micro")                                 \
-    X(HFU, "hfu_micro")                                 \
-    X(PEAK_ALLOCATED, "peak_allocated_bytes")           \
-    X(PEAK_ACTIVE, "peak_active_bytes")                 \
-    X(PEAK_RESERVED, "peak_reserved_bytes")             \
+    X(MFU, "mfu_micro")                                   \
+    X(HFU, "hfu_micro")                                   \
+    X(PEAK_ALLOCATED, "peak_allocated_bytes")             \
+    X(PEAK_ACTIVE, "peak_active_bytes")                   \
+    X(PEAK_RESERVED, "peak_reserved_bytes")               \
     X(FIRST_PEAK_ALLOCATED, "first_peak_allocated_bytes") \
-    X(FIRST_PEAK_RESERVED, "first_peak_reserved_bytes") \
-    X(INIT_PEAK, "init_peak_bytes")                     \
-    X(OUTSIDE, "outside_bytes")                         \
-    X(MEMORY_LIMIT, "memory_limit_bytes")               \
-    X(FITS, "fits")                                     \
+    X(FIRST_PEAK_RESERVED, "first_peak_reserved_bytes")   \
+    X(INIT_PEAK, "init_peak_bytes")                       \
+    X(OUTSIDE, "outside_bytes")                           \
+    X(MEMORY_LIMIT, "memory_limit_bytes")                 \
+    X(FITS, "fits")                                       \
     X(RETRIES, "retries")
 
 enum run_metric {
@@ -72,10 +72,10 @@ struct run_unit {
 };
 
 struct run_task {
-    const char *name;              /* "all_gather model.layers.0" */
-    uint8_t kind, stream, dtype;   /* enum task_kind, enum stream, enum dtype */
-    uint8_t phase;                 /* enum phase */
-    uint16_t unit, microbatch;     /* NO_UNIT */
+    const char *name;            /* "all_gather model.layers.0" */
+    uint8_t kind, stream, dtype; /* enum task_kind, enum stream, enum dtype */
+    uint8_t phase;               /* enum phase */
+    uint16_t unit, microbatch;   /* NO_UNIT */
     uint16_t kernels;
     uint64_t elements;
     int64_t launch_ns, launched_ns; /* the host is at it */
@@ -97,16 +97,16 @@ struct run_collective {
 
 struct run {
     enum run_kind kind;
-    int64_t created_ns;               /* since 1970 UTC; 0 until it is stored */
+    int64_t created_ns; /* since 1970 UTC; 0 until it is stored */
     const char *tool_version;
-    const char *command;              /* what a person typed, arguments in order */
-    const char *environment;          /* JSON: system, machine, compiler; names no host */
-    const char *model, *model_json;   /* name, canonical description */
-    const char *plan_json;            /* options in force, every default filled in */
+    const char *command;            /* what a person typed, arguments in order */
+    const char *environment;        /* JSON: system, machine, compiler; names no host */
+    const char *model, *model_json; /* name, canonical description */
+    const char *plan_json;          /* options in force, every default filled in */
     const char *cluster, *cluster_json;
     uint64_t program_hash, placement_hash;
     uint64_t world, gpus_per_node, parameters;
-    uint64_t group;                   /* rows of one `plan` share it; 0: none */
+    uint64_t group; /* rows of one `plan` share it; 0: none */
     int64_t metrics[RUN_METRIC_N];
     uint8_t peak_phase;
     uint16_t peak_unit; /* NO_UNIT */

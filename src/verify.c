@@ -206,6 +206,11 @@ enum status verify_program(const struct program *program, struct arena *arena, s
         .acts = arena_array(arena, struct acts, program->bodies->n_body),
     };
 
+    v.cap_alloc = SLOT_GRAD + 1; /* a group for each unit whose gradients one body bears */
+    for (uint32_t s = 0; s < program->plan->n_segment; s++)
+        if (SLOT_GRAD + 1 + program->plan->segments[s].n_inner > v.cap_alloc)
+            v.cap_alloc = SLOT_GRAD + 1 + program->plan->segments[s].n_inner;
+    v.allocs = arena_array(arena, uint32_t, v.cap_alloc);
     verify_body_acts(&v);
     for (v.walk = 1; v.walk <= WALKS; v.walk++) {
         if (walk_section(&v))

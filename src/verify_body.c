@@ -19,13 +19,12 @@ static void find_acts(const struct body_table *bodies, const struct body_pair *p
     for (uint32_t i = 0; i < body->n_tape; i++) {
         if (tape[i].act == TAPE_OP || tape[i].id >= SLOT_GRAD + pair->n_grad)
             continue;
-        const uint32_t slot = tape[i].id < SLOT_GRAD ? tape[i].id : SLOT_GRAD;
-        if (tape[i].act == TAPE_FREE) {
-            acts->frees |= (uint8_t)(1u << slot);
-        } else {
-            acts->allocs |= (uint8_t)(1u << slot);
-            acts->n_grad += slot == SLOT_GRAD;
-        }
+        if (tape[i].id >= SLOT_GRAD)
+            acts->n_grad++; /* no tape frees one */
+        else if (tape[i].act == TAPE_FREE)
+            acts->frees |= (uint8_t)(1u << tape[i].id);
+        else
+            acts->allocs |= (uint8_t)(1u << tape[i].id);
     }
 }
 
@@ -42,7 +41,7 @@ void verify_body_acts(struct verify *v)
 
 bool verify_body_alloc(struct verify *v, uint32_t buffer)
 {
-    if (v->n_alloc == SLOT_BITS)
+    if (v->n_alloc == v->cap_alloc)
         return verify_fault_of(v, FAULT_BODY, UINT32_MAX, buffer,
                                "is one more than a body allocates");
     v->allocs[v->n_alloc++] = buffer;
@@ -94,27 +93,77 @@ static bool bear(struct verify *v, uint32_t task, uint32_t buffer, uint32_t n)
                            "is allocated on the tape, by no instruction beside it");
 }
 
-/* A group is announced once, before the first of several bodies that bear its members. */
-static bool bear_boundary(struct verify *v, uint32_t task, const uint32_t *boundary,
-                          const struct acts *acts)
+/* The same, which makes good what was announced: that moves to the front, behind *known others. */
+static bool bear_announced(struct verify *v, uint32_t task, uint32_t buffer, uint32_t n,
+                           uint32_t *known)
 {
-    uint32_t known = 0; /* announcements that this tape makes good, moved to the front */
+    if (!bear(v, task, buffer, n))
+        return false;
+    for (uint32_t i = *known; i < v->n_alloc; i++)
+        if (v->allocs[i] == buffer) {
+            v->allocs[i] = v->allocs[*known];
+            v->allocs[(*known)++] = buffer;
+        }
+    return true;
+}
+
+/* How many gradients the backward body bears that belong to this part of the frame's units. */
+static uint32_t count_grads(const struct program *program, const struct frame *frame,
+                            const struct body *body, uint32_t part)
+{
+    const struct body_pair *pair = &program->bodies->pairs[frame->pair];
+    const uint32_t first = program->plan->segments[frame->segment].grad;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < body->n_tape; i++) {
+        const struct tape *tape = &program->bodies->tape[body->tape + i];
+        if (tape->act == TAPE_ALLOC && tape->id >= SLOT_GRAD && tape->id < SLOT_GRAD + pair->n_grad)
+            n += program->plan->grad_places[first + tape->id - SLOT_GRAD].part == part;
+    }
+    return n;
+}
+
+/* Each unit's gradients are one group. */
+static bool bear_grads(struct verify *v, uint32_t task, const struct frame *frame,
+                       const struct acts *acts, uint32_t *known)
+{
+    const struct program *program = v->program;
+    const struct body *body = &program->bodies->bodies[program->tasks[task].body];
+    const uint32_t n_part = 1 + program->plan->segments[frame->segment].n_inner;
+
+    for (uint32_t part = 0; part < n_part; part++) {
+        const uint32_t n = n_part == 1 ? acts->n_grad : count_grads(program, frame, body, part);
+        if (n > 0 && !bear_announced(v, task, program->frame_grads[frame->grads + part], n, known))
+            return false;
+    }
+    return true;
+}
+
+/* A group is announced once, before the first of several bodies that bear its members. */
+static bool bear_boundary(struct verify *v, uint32_t task, const struct frame *frame,
+                          const uint32_t *boundary, const struct acts *acts)
+{
+    uint32_t known = 0; /* announcements that this tape makes good */
 
     for (uint32_t bits = acts->allocs; bits != 0; bits &= bits - 1) {
         const uint32_t slot = (uint32_t)__builtin_ctz(bits);
-        if (!bear(v, task, boundary[slot], slot == SLOT_GRAD ? acts->n_grad : 1))
+        if (!bear_announced(v, task, boundary[slot], 1, &known))
             return false;
-        for (uint32_t i = known; i < v->n_alloc; i++)
-            if (v->allocs[i] == boundary[slot]) {
-                v->allocs[i] = v->allocs[known];
-                v->allocs[known++] = boundary[slot];
-            }
     }
+    if (acts->n_grad > 0 && !bear_grads(v, task, frame, acts, &known))
+        return false;
     if (known < v->n_alloc)
         return verify_fault_of(v, FAULT_BODY, task, v->allocs[known],
                                "is not allocated on the tape");
     v->n_alloc = 0;
     return true;
+}
+
+/* Where nothing before or in a module is trained, its backward is empty and nobody runs it. */
+static bool has_backward(const struct program *program, const struct task *task)
+{
+    const struct body_pair *pair = &program->bodies->pairs[program->frames[task->frame].pair];
+    return program->bodies->bodies[pair->backward].n_tape > 0;
 }
 
 /* In each walk a frame goes forward once, then backward once, in order. */
@@ -130,8 +179,8 @@ static bool pass_frame(struct verify *v, const struct clock *clock, uint32_t str
         *frame = (struct frame_life){.forward = clock->at[stream],
                                      .stream = (uint8_t)stream,
                                      .walk = (uint8_t)v->walk,
-                                     .open = true};
-        v->n_open++;
+                                     .open = has_backward(v->program, task)};
+        v->n_open += frame->open;
         return true;
     }
     if (!frame->open)
@@ -153,13 +202,12 @@ bool verify_body_launch(struct verify *v, const struct clock *clock, const struc
     const struct frame *frame = &program->frames[task->frame];
     const struct body_pair *pair = &program->bodies->pairs[frame->pair];
     const struct acts *acts = &v->acts[task->body];
-    const uint32_t boundary[SLOT_BITS] = {frame->in, frame->out, frame->d_out, frame->d_in,
-                                          frame->grads};
+    const uint32_t boundary[SLOT_GRAD] = {frame->in, frame->out, frame->d_out, frame->d_in};
 
     assert(task->frame < program->n_frame);
     if (task->body != (task->kind == TASK_FORWARD ? pair->forward : pair->backward))
         return verify_fault_of(v, FAULT_BODY, id, NO_BUFFER, "its body is not that of its frame");
-    if (!bear_boundary(v, id, boundary, acts))
+    if (!bear_boundary(v, id, frame, boundary, acts))
         return false;
     if (!clock_follows(clock, &v->pools[stream]))
         return verify_fault_reuse(v, clock, id, stream, NO_BUFFER);

@@ -40,8 +40,7 @@ struct frame_life {
     uint8_t stream, walk /* 0: never forward */, open /* no backward yet */;
 };
 
-/* What a body does to its boundary: a bit for each slot, all gradients as one. */
-enum { SLOT_BITS = SLOT_GRAD + 1 };
+/* What a body does to its boundary: a bit for each slot before the gradients. */
 struct acts {
     uint32_t n_grad; /* gradients allocated */
     uint8_t allocs, frees;
@@ -79,8 +78,8 @@ struct verify {
     uint32_t n_alive;  /* buffers */
     uint32_t n_open;   /* frames */
     /* ALLOCs by body that wait for their LAUNCH; FREEs by body that the last LAUNCH asks for. */
-    uint32_t allocs[SLOT_BITS], frees[SLOT_BITS];
-    uint32_t n_alloc, n_free;
+    uint32_t *allocs, frees[SLOT_GRAD];
+    uint32_t n_alloc, cap_alloc, n_free;
     bool beside; /* any of these */
     uint8_t body_stream;
     uint32_t body_task; /* the last LAUNCH of a body, on body_stream */

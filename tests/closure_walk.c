@@ -115,13 +115,15 @@ static uint32_t boundary_id(const struct program *p, const struct frame *frame, 
                             uint32_t *buffer)
 {
     const uint32_t of[] = {frame->in, frame->out, frame->d_out, frame->d_in};
-    *buffer = slot < SLOT_GRAD ? of[slot] : frame->grads;
-    if (*buffer == NO_BUFFER)
-        return NONE;
-    if (slot < SLOT_GRAD)
-        return p->buffers[*buffer].expanded;
-    const uint32_t grad = p->plan->segments[frame->segment].grad + slot - SLOT_GRAD;
-    return p->buffers[*buffer].expanded + p->plan->grad_member[grad];
+    uint32_t member = 0;
+    if (slot < SLOT_GRAD) {
+        *buffer = of[slot];
+    } else {
+        const uint32_t grad = p->plan->segments[frame->segment].grad + slot - SLOT_GRAD;
+        *buffer = p->frame_grads[frame->grads + p->plan->grad_places[grad].part];
+        member = p->plan->grad_places[grad].member;
+    }
+    return *buffer == NO_BUFFER ? NONE : p->buffers[*buffer].expanded + member;
 }
 
 static bool is_by_body(const struct program *p, uint32_t i, enum instr_op op)

@@ -395,7 +395,7 @@ static void test_bounds(void)
         odd += field->more_is_faster && field->least <= 0;
     }
     is_int(odd, 0, "every rate has bounds, a share of a data sheet those of a share");
-    is_int(shares, 9, "nine rates are such shares");
+    is_int(shares, 11, "eleven rates are such shares");
 }
 
 static void test_names(struct arena *arena)

@@ -291,7 +291,7 @@ static void test_shared_range(const struct cluster *h100)
         rate->n_valid = 1;
     }
     check_leaves(&c, "llama2-7b", 4096, 8,
-                 "gpus 8 (gemm.bf16_tflops, gemm.start_us, gemm.efficiency and 20 more: known for "
+                 "gpus 8 (gemm.bf16_tflops, gemm.start_us, gemm.efficiency and 23 more: known for "
                  "0 to 4)");
 }
 
@@ -359,8 +359,8 @@ static void test_refused(const struct cluster *h100)
     check_refused(h100, &made, STATUS_USAGE, "16 GPUs in a node, cluster 'h100-sxm' has 8");
     make_release(&made);
 
-    make_init(&made, "llama2-7b", 1,
-              &(struct plan_options){.gpus = 8, .batch = 1, .accum = 1, .units = "block"});
+    options = plan_options_default();
+    make_init(&made, "llama2-7b", 1, &options);
     made.plan.param_dtype = DTYPE_FP32;
     check_refused(h100, &made, STATUS_USAGE, "no rates for compute in fp32");
     made.plan.param_dtype = DTYPE_BF16;

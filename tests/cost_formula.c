@@ -89,52 +89,6 @@ static void test_ops(const struct cluster *h100)
     is_near(cost_op_s(&mid, &op), 1.2e-3, 1e-12, "and 1.2 times that in a run");
 }
 
-static void test_unit_tasks(const struct cluster *h100)
-{
-    const struct cost_rates r = bench_rates(h100);
-    const struct unit_work none = {.storage_bytes = 4, .compute_bytes = 2, .reduce_bytes = 4};
-    struct unit_work work = none;
-
-    /*
-     * The published packing of 50,331,648 BF16 elements:
-     * 302.0 MB / (3.35 TB/s * 0.48) = 187.8 us
-     */
-    work.launches = 1;
-    work.elements = work.padded_elements = 50331648;
-    is_near(cost_pack_s(&r, &work), 190.8e-6, 1e-3,
-            "packing BF16 into FP32: 187.8 us and a launch");
-    work.reduce_bytes = 2; /* 201.3 MB / (3.35 TB/s * 0.60) = 100.2 us */
-    is_near(cost_pack_s(&r, &work), 103.2e-6, 1e-3, "packing without a cast is a faster kernel");
-
-    /* 220 M elements on 8 ranks, 10 bytes of each shard element: 275 MB / (3.35 TB/s * 0.55) */
-    work = none;
-    work.launches = 2;
-    work.shard_elements = 27500000;
-    is_near(cost_copy_in_s(&r, &work), 155.3e-6, 1e-3,
-            "copy-in casts, then copies, in two launches");
-    work.storage_bytes = 2;
-    work.launches = 1; /* 110 MB */
-    is_near(cost_copy_in_s(&r, &work), 62.7e-6, 1e-3,
-            "copy-in of shards in the right dtype copies");
-
-    /* 4 * 220 M bytes / (3.35 TB/s * 0.70) = 375.3 us */
-    work = none;
-    work.launches = 1;
-    work.padded_elements = 220e6;
-    is_near(cost_copy_out_s(&r, &work), 378.3e-6, 1e-3, "copy-out reads and writes the whole unit");
-    work.launches = 9; /* 6 * 220 MB / (3.35 TB/s * 0.55) = 716.4 us, 9 * 3 us */
-    is_near(cost_cast_out_s(&r, &work), 743.4e-6, 1e-3,
-            "a single rank casts each parameter instead");
-
-    /* 28 * 1e9 B / (3.35 TB/s * 0.8) = 10447.8 us; 12e9: 4477.6 us; 8e9: 2985.1 us */
-    work = none;
-    work.shard_elements = work.padded_elements = 1e9;
-    is_near(cost_adamw_s(&r, &work), 10447.8e-6, 1e-5, "fused AdamW moves 28 bytes an element");
-    is_near(cost_accumulate_s(&r, &work), 4477.6e-6, 1e-5,
-            "accumulation moves 12 bytes an element");
-    is_near(cost_reduce_copy_s(&r, &work), 2985.1e-6, 1e-5, "a single rank copies what it reduced");
-}
-
 static double bus_gb_per_s(double bytes, double ranks, double seconds)
 {
     return bytes * (ranks - 1) / ranks / seconds / 1e9;
@@ -218,7 +172,6 @@ int main(void)
     test_gemm(&h100);
     test_attention(&h100, &a100);
     test_ops(&h100);
-    test_unit_tasks(&h100);
     test_collectives(&h100, &h200);
     test_rounding();
     arena_release(&arena);

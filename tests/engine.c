@@ -166,7 +166,7 @@ static void test_one_rank(void)
 {
     struct rig rig;
     begin(&rig, 10, 40, 0);
-    rig.plan.world = 1;
+    rig.plan.world = rig.plan.shard_ranks = 1;
     rig_launch(&rig, STREAM_C, TASK_COPY_OUT, 0, 5);
     END(&rig, "one rank", "10 … 15");
 }

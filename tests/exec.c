@@ -28,7 +28,7 @@ static struct body_table bodies = {
 static struct unit unit = {.name = "u"};
 static struct segment segment = {.kind = BODY_HEAD};
 static struct plan plan = {
-    .options = {.accum = 1}, .world = 2, .units = &unit, .segments = &segment,
+    .options = {.accum = 1}, .world = 2, .shard_ranks = 2, .units = &unit, .segments = &segment,
     .n_unit = 1, .n_segment = 1,
 };
 static struct layout layout;
@@ -58,7 +58,7 @@ static void build(struct arena *arena, struct program *program)
     build_alloc(&build, out, INSTR_BY_BODY);                      /* 7, none: the tape does it */
     struct task *task = build_launch(&build, TASK_FORWARD, STREAM_C, 0); /* 8, events 6 … 10 */
     task->body = 0;
-    task->frame = build_frame(&build, 0, 0);
+    task->frame = build_frame(&build, 0, 0, 0);
     program->frames[task->frame].out = out;
     build_free(&build, full, 0);                                  /* 9, events 11 and 12 */
     build_mark(&build, PHASE_FORWARD, true);                      /* 10, event 13 */

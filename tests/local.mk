@@ -58,6 +58,7 @@ c_tests = \
 	tests/cost.t \
 	tests/cost_data.t \
 	tests/cost_formula.t \
+	tests/cost_unit.t \
 	tests/engine.t \
 	tests/engine_random.t \
 	tests/exec.t \
@@ -105,6 +106,7 @@ tests_cluster_t_SOURCES = tests/cluster.c
 tests_cost_t_SOURCES = tests/cost.c
 tests_cost_data_t_SOURCES = tests/cost_data.c
 tests_cost_formula_t_SOURCES = tests/cost_formula.c
+tests_cost_unit_t_SOURCES = tests/cost_unit.c
 tests_engine_t_SOURCES = tests/engine.c
 tests_engine_random_t_SOURCES = tests/engine_random.c
 tests_exec_t_SOURCES = tests/exec.c

@@ -20,7 +20,9 @@ static void make_rest(struct made *made, const struct plan_options *options)
     must(plan_resolve(&made->model, options, &made->arena, &made->plan, &err), &err);
     must(layout_build(&made->plan, &made->arena, &made->layout, &err), &err);
     const struct body_options body_options = plan_body_options(&made->plan);
-    must(body_table_build(&made->model, made->plan.policy, &body_options, &made->arena, &made->bodies, &err), &err);
+    must(body_table_build(&made->model, made->plan.policy, &body_options, &made->arena,
+                          &made->bodies, &err),
+         &err);
     schedule_fsdp2(&made->plan, &made->layout, &made->bodies, &made->arena, &made->program);
 }
 
@@ -77,6 +79,42 @@ struct dims make_random_dims(uint64_t *state)
     };
 }
 
+static enum microbatches random_microbatches(uint64_t *state)
+{
+    return (enum microbatches)tap_below(state, MICROBATCHES_N);
+}
+
+/* Replicas, and groups of an integer reshard, divide the ranks that there are. */
+static void make_random_ranks(uint64_t *state, struct plan_options *options)
+{
+    options->replicas = options->gpus % 2 == 0 && tap_below(state, 3) == 0 ? 2 : 1;
+    const uint64_t shard_ranks = options->gpus / options->replicas;
+    const uint64_t divisor = 2 + tap_below(state, 3);
+
+    options->reshard = (enum reshard)tap_below(state, RESHARD_RANKS);
+    if (shard_ranks % divisor != 0 || shard_ranks == divisor || tap_below(state, 2))
+        return;
+    options->reshard = RESHARD_RANKS;
+    options->reshard_ranks = divisor;
+}
+
+static void make_random_reduction(uint64_t *state, struct plan_options *options)
+{
+    static const enum dtype dtypes[] = {DTYPE_FP32, DTYPE_BF16, DTYPE_FP16};
+
+    options->policy.behavior = (enum behavior)tap_below(state, BEHAVIOR_N);
+    options->policy.reduce = dtypes[tap_below(state, 3)];
+    options->policy.storage = dtypes[tap_below(state, 2)];
+    options->sync = random_microbatches(state);
+    options->all_reduce = random_microbatches(state);
+    options->finish = random_microbatches(state);
+    options->reshard_backward = random_microbatches(state);
+    options->reduce_inputs = 1 + tap_below(state, 3);
+    options->separate_reduce_comm = tap_below(state, 2);
+    options->force_sum = tap_below(state, 4) == 0;
+    options->divide_factor = (double)tap_below(state, 4);
+}
+
 struct plan_options make_random_options(uint64_t *state, const struct dims *dims)
 {
     static const char *const schemes[] = {"block",    "block*2",    "block*3",
@@ -90,7 +128,8 @@ struct plan_options make_random_options(uint64_t *state, const struct dims *dims
     options.batch = 1 + tap_below(state, 3);
     options.accum = 1 + tap_below(state, 3);
     options.units = schemes[tap_below(state, sizeof schemes / sizeof *schemes)];
-    options.reshard = (enum reshard)tap_below(state, RESHARD_N);
+    make_random_ranks(state, &options);
+    make_random_reduction(state, &options);
     options.prefetch = tap_below(state, 4);
     options.prefetch_backward = tap_below(state, 4);
     options.ac = options.units == schemes[3] ? AC_NONE : (enum checkpointing)tap_below(state, AC_N);

@@ -263,13 +263,11 @@ static void test_no_step(void)
         const char *model, *units, *says;
     } cases[] = {
         {"kda-1.75b", "torchtitan",
-         "unit 'layers.0' mixes compute dtypes: 'layers.0.self_attn.fp32.A_log', "
-         "'layers.0.self_attn.fp32.dt_bias' in fp32, 'layers.0.input_layernorm.weight', "
-         "'layers.0.self_attn.q_proj.weight' and 16 more in bf16; behavior torch-2.11 needs one"},
-        {"kda-flat", "whole", "unit '(root)' mixes compute dtypes: 'layers.0.self_attn.A_log'"},
+         "unit 'layers.0' mixes compute dtypes: 'layers.0.input_layernorm.weight' is bf16, "
+         "'layers.0.self_attn.fp32.A_log' is fp32; torch-2.11 needs one per unit, so cut it"},
         {"kda-flat", "whole",
-         "; behavior torch-2.11 needs one per unit, and no other cut runs: the "
-         "model's operators are not modelled yet either"},
+         "unit '(root)' mixes compute dtypes: 'layers.0.input_layernorm.weight' is bf16, "
+         "'layers.0.self_attn.A_log' is fp32"},
         {"kda-1.75b", "layers.?,*.fp32", "no step of 'kda-1.75b' can be built: the operators of"},
         {"simple-llm", "block", "no step of 'simple-llm' can be built: its 'qkv_proj'"},
     };

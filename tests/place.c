@@ -26,7 +26,7 @@ static struct unit units[2] = {{.name = "u0"}, {.name = "u1"}};
 static struct segment segments[1];
 static const struct plan plan = {
     .options = {.accum = 1},
-    .world = 2,
+    .world = 2, .shard_ranks = 2,
     .units = units,
     .segments = segments,
     .n_unit = 2,

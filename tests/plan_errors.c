@@ -54,14 +54,6 @@ static void test_bad_units(void)
          "unit 'model.layers' has no parameters: inner units such as 'model.layers.0' own all of "
          "them; drop or narrow 'model.*', which names it"},
         {"model.layers,model.layers.?", "unit 'model.layers' has no parameters"},
-        {"model.layers.1.self_attn",
-         "cuts through the attention of layer 1: 'model.layers.1.self_attn.q_proj.weight' is in "
-         "unit 'model.layers.1.self_attn', 'model.layers.1.input_layernorm.weight' in '(root)'; "
-         "inside a block a border can only run between attention with input_layernorm and mlp "
-         "with post_attention_layernorm, as in the scheme 'attn+mlp'"},
-        {"*.mlp", "'model.layers.0.post_attention_layernorm.weight' in '(root)'"},
-        {"*.mlp,*.1", "cuts through the mlp of layer 0"},
-        {"*.0.mlp.up_proj", "'model.layers.0.mlp.up_proj.weight' in 'model.layers.0.mlp.up_proj'"},
         {"@no-such-file.json", "cannot read 'no-such-file.json'"},
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
@@ -93,8 +85,14 @@ static void test_bad_files(void)
          "[1]: module 'model.layers.2' would be in two units, '*.2' and "
          "'model.norm, *.0, *.1, ...'"},
         {"['model.layers', ['model.layers.?']]", "[0]: unit 'model.layers' has no parameters"},
-        {"[['model.layers.0.self_attn'], 'lm_head']", "[0]: a unit border cuts through"},
-        {"['model.layers.0', ['model.layers.0.mlp']]", "[1]: a unit border cuts through the mlp"},
+        {"['*.embed_tokens', 'model.norm', 'lm_head', ['*.self_attn'], ['*.mlp', '*_layernorm']]",
+         "[4]: a unit border cuts through the attention of layer 0: "
+         "'model.layers.0.self_attn.q_proj.weight' is in unit 'model.layers.0.self_attn, "
+         "model.layers.1.self_attn, model.layers.2.self_attn', "
+         "'model.layers.0.input_layernorm.weight' in 'model.layers.0.mlp and 8 more'; inside a "
+         "block a border "
+         "can only run between attention with input_layernorm and mlp with "
+         "post_attention_layernorm, as in the scheme 'attn+mlp'"},
         {"['model', ['model.norm', 'lm_head']]",
          "[1]: unit 'model.norm, lm_head' lies partly in unit 'model' and partly in '(root)'"},
     };

@@ -59,9 +59,12 @@ static bool maps_grads(const struct plan *plan)
     for (uint32_t i = 0; i < plan->n_segment; i++) {
         const struct segment *segment = &plan->segments[i];
         uint32_t end = i + 1 < plan->n_segment ? segment[1].grad : model->n_param;
-        const struct unit *unit = &plan->units[segment->unit];
         for (uint32_t k = segment->grad; k < end; k++) {
-            uint32_t member = plan->grad_member[k];
+            uint32_t part = plan->grad_places[k].part, member = plan->grad_places[k].member;
+            if (part > segment->n_inner)
+                return false;
+            uint32_t u = part == 0 ? segment->unit : plan->inner_units[segment->inner + part - 1];
+            const struct unit *unit = &plan->units[u];
             if (member >= unit->n_param ||
                 plan->unit_params[unit->param + member] != model->piece_params[k])
                 return false;

@@ -36,7 +36,7 @@ static struct body_pair tiny_pair = {
 static struct unit tiny_unit = {.name = "u"};
 static struct segment tiny_segments[] = {{.kind = BODY_BLOCK, .grad = 0},
                                          {.kind = BODY_BLOCK, .grad = 1, .layer = 1}};
-static uint32_t tiny_grad_member[] = {0, 1};
+static struct grad_place tiny_grad_places[] = {{0, 0}, {0, 1}};
 enum { N_FRAME = 4 };
 
 uint32_t tiny_buffer(const struct tiny *t, char letter)
@@ -48,7 +48,7 @@ static void start(struct tiny *t)
 {
     *t = (struct tiny){
         .plan = {.options = {.accum = 1}, .units = &tiny_unit, .n_unit = 1,
-                 .segments = tiny_segments, .n_segment = 2, .grad_member = tiny_grad_member},
+                 .segments = tiny_segments, .n_segment = 2, .grad_places = tiny_grad_places},
         .bodies = {.tape = tiny_tape, .slots = tiny_slots, .bodies = tiny_bodies,
                    .pairs = &tiny_pair, .n_tape = 9, .n_slot = N_SLOT, .n_body = 2, .n_pair = 1},
     };
@@ -60,12 +60,12 @@ static void start(struct tiny *t)
             tiny_buffers[i].letter == 'q' ? 2 : 1, 512);
     t->program.buffers[tiny_buffer(t, 'z')].scope = SCOPE_RUN;
     for (uint32_t f = 0; f < N_FRAME; f++) {
-        build_frame(&t->build, 0, f == 2 ? 1 : 0);
+        build_frame(&t->build, 0, f == 2 ? 1 : 0, 1);
         t->program.frames[f].in = tiny_buffer(t, 'i');
         t->program.frames[f].out = tiny_buffer(t, 'o');
         t->program.frames[f].d_out = tiny_buffer(t, 'd');
         t->program.frames[f].d_in = tiny_buffer(t, 'e');
-        t->program.frames[f].grads = tiny_buffer(t, f == 0 ? 'p' : 'q');
+        t->program.frame_grads[f] = tiny_buffer(t, f == 0 ? 'p' : 'q');
     }
     t->program.n_event = 10;
     build_section_begin(&t->build, SECTION_STEADY);

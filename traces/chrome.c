@@ -114,15 +114,21 @@ static void put_launch(struct chrome *chrome, const struct chrome_range *at, uin
     put_flow(chrome, "s", chrome->cpu_pid, chrome->cpu_pid, correlation, at->begin_ns);
 }
 
+static const char *collective_name(const struct run_task *task)
+{
+    if (task->kind == TASK_ALL_GATHER)
+        return "_allgather_base";
+    return task->kind == TASK_REDUCE_SCATTER ? "_reduce_scatter_base" : "allreduce";
+}
+
 /* What goes in and comes out per rank differs by the group's size, as NCCL's own traces have it. */
 static void add_collective_args(struct chrome *chrome, const struct run_task *task)
 {
     struct chrome_event *event = &chrome->event;
-    const bool gathers = task->kind == TASK_ALL_GATHER;
     const uint64_t full = task->elements, shard = full / chrome->run->world;
-    event_string(event, "Collective name", gathers ? "_allgather_base" : "_reduce_scatter_base");
-    event_u64(event, "In msg nelems", gathers ? shard : full);
-    event_u64(event, "Out msg nelems", gathers ? full : shard);
+    event_string(event, "Collective name", collective_name(task));
+    event_u64(event, "In msg nelems", task->kind == TASK_ALL_GATHER ? shard : full);
+    event_u64(event, "Out msg nelems", task->kind == TASK_REDUCE_SCATTER ? shard : full);
     event_u64(event, "Group size", chrome->run->world);
     event_string(event, "dtype", dtype_words[task->dtype].args);
     event_string(event, "In split size", "[]");
@@ -262,10 +268,10 @@ static void name_kernels(struct chrome *chrome)
             if (kind == TASK_ALL_GATHER)
                 snprintf(name, size,
                          "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)");
-            else if (kind == TASK_REDUCE_SCATTER)
+            else if (task_kind_is_collective((enum task_kind)kind))
                 snprintf(name, size,
-                         "ncclDevKernel_ReduceScatter_Sum_%s_RING_LL"
-                         "(ncclDevKernelArgsStorage<4096ul>)",
+                         "ncclDevKernel_%s_Sum_%s_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+                         kind == TASK_ALL_REDUCE ? "AllReduce" : "ReduceScatter",
                          dtype_words[dtype].kernel);
             else
                 snprintf(name, size, "%s", task_kind_name((enum task_kind)kind));

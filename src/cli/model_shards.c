@@ -15,7 +15,7 @@ struct cut {
 
 static struct cut cut_of(const struct param *param, uint64_t ranks)
 {
-    struct cut cut = {.layout = param_layout_of(param, ranks)};
+    struct cut cut = {.layout = param_layout_of(param, 0, ranks)};
     const uint64_t holders = (cut.layout.rows + cut.layout.chunk_rows - 1) / cut.layout.chunk_rows;
 
     cut.last_rows = param_layout_rows(&cut.layout, holders - 1);

@@ -14,15 +14,29 @@ void schedule_init_shards(struct schedule *sched)
         build_alloc(&sched->build, sched->units[u].shard, 0);
         build_instr(&sched->build, INSTR_LAUNCH, STREAM_C, 0, sched->units[u].init_shard);
     }
+    if (sched->ignored != NO_BUFFER) {
+        build_alloc(&sched->build, sched->ignored, 0);
+        build_instr(&sched->build, INSTR_LAUNCH, STREAM_C, 0, sched->init_ignored);
+    }
     build_mark(&sched->build, PHASE_INIT, true);
 }
 
-/* Token ids and labels of a microbatch, int64 each. */
+/* Token ids and labels of a microbatch, int64 each; hidden states of a model without embedding. */
+static uint64_t input_bytes(const struct schedule *sched)
+{
+    const struct plan *plan = sched->plan;
+    const struct segment *first = &plan->segments[0];
+    const uint64_t tokens = plan->options.batch * plan->options.seq;
+
+    if (first->kind == BODY_EMBEDDING)
+        return 2 * 8 * tokens;
+    const uint32_t pair = segment_pair(sched->bodies, first);
+    return sched->bodies->slots[sched->bodies->pairs[pair].slot + SLOT_IN].bytes;
+}
+
 void schedule_input(struct schedule *sched)
 {
-    const uint64_t tokens = sched->plan->options.batch * sched->plan->options.seq;
-
-    sched->input = build_buffer(&sched->build, ROLE_INPUT, STREAM_C, NO_UNIT, 2 * 8 * tokens);
+    sched->input = build_buffer(&sched->build, ROLE_INPUT, STREAM_C, NO_UNIT, input_bytes(sched));
     build_alloc(&sched->build, sched->input, 0);
     struct task *task = build_launch(&sched->build, TASK_COPY_INPUT, STREAM_C, NO_UNIT);
     task->kernels = 2;
@@ -67,12 +81,22 @@ static void launch_body(struct schedule *sched, enum task_kind kind, uint16_t un
         build_access(&sched->build, sched->workspace[kind == TASK_BACKWARD], ACCESS_WRITE);
 }
 
+/* What a body computes with: its unit's parameters and those of units inside of it. */
+static void read_params(struct schedule *sched, const struct segment *segment)
+{
+    build_access(&sched->build, sched->units[segment->unit].full, ACCESS_READ);
+    for (uint32_t i = 0; i < segment->n_inner; i++) {
+        const uint16_t inner = sched->plan->inner_units[segment->inner + i];
+        build_access(&sched->build, sched->units[inner].full, ACCESS_READ);
+    }
+}
+
 void schedule_forward_body(struct schedule *sched, uint32_t s)
 {
     const struct segment *segment = &sched->plan->segments[s];
     const uint32_t of = segment_pair(sched->bodies, segment);
     const struct body_pair *pair = &sched->bodies->pairs[of];
-    const uint32_t id = build_frame(&sched->build, of, s);
+    const uint32_t id = build_frame(&sched->build, of, s, 1 + segment->n_inner);
     const uint32_t in =
         s == 0 ? sched->input : sched->build.program->frames[sched->frames[s - 1]].out;
 
@@ -83,7 +107,7 @@ void schedule_forward_body(struct schedule *sched, uint32_t s)
     sched->build.program->frames[id].in = in;
     sched->build.program->frames[id].out = out;
     launch_body(sched, TASK_FORWARD, segment->unit, id, pair->forward);
-    build_access(&sched->build, sched->units[segment->unit].full, ACCESS_READ);
+    read_params(sched, segment);
     build_access(&sched->build, in, ACCESS_READ);
     build_access(&sched->build, out, ACCESS_WRITE);
     if (pair->in_dies_in_forward)
@@ -94,7 +118,7 @@ void schedule_forward_body(struct schedule *sched, uint32_t s)
 uint32_t schedule_loss(struct schedule *sched)
 {
     const struct body_pair *pair = &sched->bodies->pairs[sched->bodies->of_loss];
-    const uint32_t id = build_frame(&sched->build, sched->bodies->of_loss, NO_SEGMENT);
+    const uint32_t id = build_frame(&sched->build, sched->bodies->of_loss, NO_SEGMENT, 0);
     const uint32_t logits =
         sched->build.program->frames[sched->frames[sched->plan->n_segment - 1]].out;
 
@@ -105,7 +129,9 @@ uint32_t schedule_loss(struct schedule *sched)
     build_access(&sched->build, sched->input, ACCESS_READ);
     if (pair->in_dies_in_forward)
         build_free(&sched->build, logits, INSTR_BY_BODY);
-    const uint32_t d_logits = boundary(sched, ROLE_D_LOGITS, NO_SEGMENT, pair, SLOT_D_IN);
+    const bool has_head = sched->plan->segments[sched->plan->n_segment - 1].kind == BODY_HEAD;
+    const uint32_t d_logits =
+        boundary(sched, has_head ? ROLE_D_LOGITS : ROLE_D_HIDDEN, NO_SEGMENT, pair, SLOT_D_IN);
     sched->build.program->frames[id].d_in = d_logits;
     launch_body(sched, TASK_BACKWARD, NO_UNIT, id, pair->backward);
     build_access(&sched->build, sched->input, ACCESS_READ);
@@ -119,30 +145,66 @@ uint32_t schedule_loss(struct schedule *sched)
 }
 
 /* The gradients of a unit are one group, born member by member on the tapes of its bodies. */
-static void need_grads(struct schedule *sched, uint32_t u)
+static uint32_t grads_of(struct schedule *sched, uint16_t u)
 {
     const struct unit_layout *unit = layout_of(sched, u);
+    struct unit_state *state = &sched->units[u];
 
-    if (sched->units[u].grads != NO_BUFFER)
-        return;
-    sched->units[u].grads =
-        build_group(&sched->build, ROLE_GRADS, STREAM_C, (uint16_t)u, members_of(sched, u)->grads,
-                    unit->n_param, unit->elements * dtype_bytes(sched->plan->param_dtype));
-    build_alloc(&sched->build, sched->units[u].grads, INSTR_BY_BODY);
+    if (unit->n_trained == 0)
+        return NO_BUFFER;
+    if (state->grads == NO_BUFFER) {
+        state->grads = build_group(&sched->build, ROLE_GRADS, STREAM_C, u,
+                                   members_of(sched, u)->grads, unit->n_trained, unit->grad_bytes);
+        build_alloc(&sched->build, state->grads, INSTR_BY_BODY);
+    }
+    return state->grads;
+}
+
+/* Whether the segment's tape bears gradients of the unit in this part of its frame. */
+static bool bears_grads(const struct schedule *sched, const struct segment *segment, uint32_t part)
+{
+    const struct body_pair *pair = &sched->bodies->pairs[segment_pair(sched->bodies, segment)];
+    for (uint32_t i = 0; i < pair->n_grad; i++)
+        if (sched->plan->grad_places[segment->grad + i].part == part &&
+            sched->bodies->slots[pair->slot + SLOT_GRAD + i].bytes > 0)
+            return true;
+    return false;
+}
+
+static void need_grads(struct schedule *sched, const struct segment *segment, uint32_t frame)
+{
+    for (uint32_t part = 0; part < 1 + segment->n_inner; part++) {
+        const uint16_t u =
+            part == 0 ? segment->unit : sched->plan->inner_units[segment->inner + part - 1];
+        if (!bears_grads(sched, segment, part))
+            continue;
+        const uint32_t grads = grads_of(sched, u);
+        const struct program *program = sched->build.program;
+        program->frame_grads[program->frames[frame].grads + part] = grads;
+    }
+}
+
+static void write_grads(struct schedule *sched, const struct frame *frame, uint32_t n_part)
+{
+    for (uint32_t part = 0; part < n_part; part++) {
+        const uint32_t grads = sched->build.program->frame_grads[frame->grads + part];
+        if (grads != NO_BUFFER)
+            build_access(&sched->build, grads, ACCESS_WRITE);
+    }
 }
 
 /* Accesses of a backward body, in the order of its frame. */
 static void backward_accesses(struct schedule *sched, const struct frame *frame,
-                              const struct body_pair *pair, uint32_t u)
+                              const struct body_pair *pair, const struct segment *segment)
 {
     if (pair->kind != BODY_EMBEDDING)
-        build_access(&sched->build, sched->units[u].full, ACCESS_READ);
+        read_params(sched, segment);
     if (pair->in_dies_in_backward || pair->kind == BODY_EMBEDDING)
         build_access(&sched->build, frame->in, ACCESS_READ);
     build_access(&sched->build, frame->d_out, pair->d_in_place ? ACCESS_UPDATE : ACCESS_READ);
     if (pair->has_d_in && !pair->d_in_place)
         build_access(&sched->build, frame->d_in, ACCESS_WRITE);
-    build_access(&sched->build, frame->grads, ACCESS_WRITE);
+    write_grads(sched, frame, 1 + segment->n_inner);
 }
 
 /* Returns the gradient of the segment's input, or NO_BUFFER. */
@@ -150,18 +212,18 @@ uint32_t schedule_backward_body(struct schedule *sched, uint32_t s, uint32_t d_o
 {
     const struct segment *segment = &sched->plan->segments[s];
     const struct body_pair *pair = &sched->bodies->pairs[segment_pair(sched->bodies, segment)];
+    const uint32_t id = sched->frames[s];
     uint32_t d_in = pair->d_in_place ? d_out : NO_BUFFER;
 
     need_workspace(sched, TASK_BACKWARD, &sched->bodies->bodies[pair->backward]);
-    need_grads(sched, segment->unit);
+    need_grads(sched, segment, id);
     if (pair->has_d_in && !pair->d_in_place)
         d_in = boundary(sched, ROLE_D_HIDDEN, s, pair, SLOT_D_IN);
-    struct frame *frame = &sched->build.program->frames[sched->frames[s]];
+    struct frame *frame = &sched->build.program->frames[id];
     frame->d_out = d_out;
     frame->d_in = d_in;
-    frame->grads = sched->units[segment->unit].grads;
-    launch_body(sched, TASK_BACKWARD, segment->unit, sched->frames[s], pair->backward);
-    backward_accesses(sched, frame, pair, segment->unit);
+    launch_body(sched, TASK_BACKWARD, segment->unit, id, pair->backward);
+    backward_accesses(sched, frame, pair, segment);
     if (pair->in_dies_in_backward)
         build_free(&sched->build, frame->in, INSTR_BY_BODY);
     if (!pair->d_in_place)
@@ -173,9 +235,32 @@ uint32_t schedule_backward_body(struct schedule *sched, uint32_t s, uint32_t d_o
 static void init_states(struct schedule *sched)
 {
     for (uint32_t u = 0; u < sched->plan->n_unit; u++) {
+        if (sched->units[u].states == NO_BUFFER)
+            continue;
         build_alloc(&sched->build, sched->units[u].states, 0);
         build_instr(&sched->build, INSTR_LAUNCH, STREAM_C, 0, sched->units[u].init_states);
     }
+}
+
+static void update_unit(struct schedule *sched, uint32_t u)
+{
+    const struct unit_state *unit = &sched->units[u];
+
+    if (unit->states == NO_BUFFER)
+        return;
+    for (uint32_t b = 0; b < layout_of(sched, u)->n_bucket; b++)
+        build_access(&sched->build, unit->buckets[b].grad_shard, ACCESS_READ);
+    build_access(&sched->build, unit->shard, ACCESS_UPDATE);
+    build_access(&sched->build, unit->states, ACCESS_UPDATE);
+}
+
+static void zero_grad(struct schedule *sched)
+{
+    for (uint32_t u = 0; u < sched->plan->n_unit; u++)
+        for (uint32_t b = 0; b < layout_of(sched, u)->n_bucket; b++) {
+            build_free(&sched->build, sched->units[u].buckets[b].grad_shard, 0);
+            sched->units[u].buckets[b].grad_shard = NO_BUFFER;
+        }
 }
 
 /* One task for all units, then zero_grad, the last act of the step. */
@@ -187,21 +272,15 @@ void schedule_optimizer(struct schedule *sched)
     build_mark(&sched->build, PHASE_OPTIMIZER, false);
     init_states(sched);
     for (uint32_t u = 0; u < sched->plan->n_unit; u++) {
-        n_param += layout_of(sched, u)->n_param;
-        elements += layout_of(sched, u)->shard_elements;
+        n_param += layout_of(sched, u)->n_trained;
+        elements += layout_of(sched, u)->trained_elements;
     }
     struct task *task = build_launch(&sched->build, TASK_OPTIMIZER, STREAM_C, NO_UNIT);
-    task->dtype = DTYPE_FP32;
+    task->dtype = (uint8_t)sched->plan->options.policy.storage;
     task->elements = elements;
     task->kernels = (uint16_t)ceil_div(n_param, ADAMW_TENSORS);
-    for (uint32_t u = 0; u < sched->plan->n_unit; u++) {
-        build_access(&sched->build, sched->units[u].grad_shard, ACCESS_READ);
-        build_access(&sched->build, sched->units[u].shard, ACCESS_UPDATE);
-        build_access(&sched->build, sched->units[u].states, ACCESS_UPDATE);
-    }
-    for (uint32_t u = 0; u < sched->plan->n_unit; u++) {
-        build_free(&sched->build, sched->units[u].grad_shard, 0);
-        sched->units[u].grad_shard = NO_BUFFER;
-    }
+    for (uint32_t u = 0; u < sched->plan->n_unit; u++)
+        update_unit(sched, u);
+    zero_grad(sched);
     build_mark(&sched->build, PHASE_OPTIMIZER, true);
 }

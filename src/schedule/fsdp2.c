@@ -12,7 +12,7 @@
 static void prefetch_forward(struct schedule *sched, uint32_t u)
 {
     for (uint32_t k = 1; k <= sched->plan->options.prefetch && u + k < sched->plan->n_unit; k++)
-        schedule_unshard(sched, u + k);
+        schedule_unshard(sched, u + k, PHASE_FORWARD);
 }
 
 static bool is_root(const struct schedule *sched, uint32_t u)
@@ -28,7 +28,7 @@ static bool prefetch_backward_list(struct schedule *sched, uint32_t u)
     bool any = false;
 
     for (uint64_t k = 0; k < sched->plan->options.prefetch_backward && target > lowest; k++) {
-        schedule_unshard(sched, --target);
+        schedule_unshard(sched, --target, PHASE_BACKWARD);
         any = true;
     }
     return any;
@@ -39,31 +39,99 @@ static void prefetch_backward(struct schedule *sched, uint32_t u)
     const uint32_t place = sched->units[u].order;
 
     if (!prefetch_backward_list(sched, u) && place > 0)
-        schedule_unshard(sched, sched->order[place - 1]);
+        schedule_unshard(sched, sched->order[place - 1], PHASE_BACKWARD);
 }
 
-/* Pre-forward hooks that fire at s: of the segment's unit and of those around it, outermost first.
- */
-static void pre_forward(struct schedule *sched, uint32_t u, uint32_t s)
+static void pre_forward(struct schedule *sched, uint32_t u)
 {
-    if (u == NO_UNIT || sched->plan->units[u].first_segment != s)
-        return;
-    pre_forward(sched, sched->plan->units[u].outer, s);
-    schedule_unshard(sched, u);
+    schedule_unshard(sched, u, PHASE_FORWARD);
     schedule_wait_for_unshard(sched, u, PHASE_FORWARD);
     prefetch_forward(sched, u);
 }
 
-/* Post-forward hooks that fire at s, innermost first. */
-static void post_forward(struct schedule *sched, uint32_t u, uint32_t s)
+static void post_forward(struct schedule *sched, uint32_t u)
 {
-    for (; u != NO_UNIT && sched->plan->units[u].last_segment == s;
-         u = sched->plan->units[u].outer) {
-        if (sched->plan->units[u].reshard_after_forward)
+    if (sched->plan->units[u].reshard_after_forward) {
+        if (sched->plan->options.reshard == RESHARD_RANKS)
+            schedule_reshard_to_ranks(sched, u);
+        else
             schedule_reshard(sched, u);
-        sched->units[u].order = sched->n_order;
-        sched->order[sched->n_order++] = u;
     }
+    sched->units[u].order = sched->n_order;
+    sched->order[sched->n_order++] = u;
+}
+
+static void pre_backward(struct schedule *sched, uint32_t u)
+{
+    if (!sched->plan->units[u].has_backward)
+        return;
+    schedule_unshard(sched, u, PHASE_BACKWARD);
+    schedule_wait_for_unshard(sched, u, PHASE_BACKWARD);
+    prefetch_backward(sched, u);
+}
+
+/* Gradients of a microbatch without sync stay; else they are reduced. */
+static void post_backward(struct schedule *sched, uint32_t u)
+{
+    sched->units[u].done = true;
+    schedule_accumulate(sched, u);
+    if (schedule_holds(sched, sched->plan->options.reshard_backward))
+        schedule_reshard(sched, u);
+    if (schedule_holds(sched, sched->plan->options.sync))
+        schedule_reduce(sched, u);
+    else
+        schedule_keep_accumulated(sched, u);
+}
+
+/* An autograd node on the unit's inputs: where those carry no gradient the final callback does it. */
+static void backward_done(struct schedule *sched, uint32_t u)
+{
+    if (sched->plan->units[u].input_has_grad)
+        post_backward(sched, u);
+}
+
+typedef void unit_hook(struct schedule *sched, uint32_t u);
+
+/* Units around the segment that begin with it, outermost first. */
+static void each_begin(struct schedule *sched, uint32_t u, uint32_t s, unit_hook *fire)
+{
+    if (u == NO_UNIT || sched->plan->units[u].first_segment != s)
+        return;
+    each_begin(sched, sched->plan->units[u].outer, s, fire);
+    fire(sched, u);
+}
+
+/* The same, innermost first. */
+static void each_begin_inside_out(struct schedule *sched, uint32_t u, uint32_t s, unit_hook *fire)
+{
+    for (; u != NO_UNIT && sched->plan->units[u].first_segment == s;
+         u = sched->plan->units[u].outer)
+        fire(sched, u);
+}
+
+/* Units around the segment that end with it, innermost first: that is the order in which hooks on
+   one output were registered. */
+static void each_end(struct schedule *sched, uint32_t u, uint32_t s, unit_hook *fire)
+{
+    for (; u != NO_UNIT && sched->plan->units[u].last_segment == s; u = sched->plan->units[u].outer)
+        fire(sched, u);
+}
+
+/* Units inside of a body, which is launched as a whole: their hooks fire before and after it. */
+static void each_inner(struct schedule *sched, uint32_t s, unit_hook *fire)
+{
+    const struct segment *segment = &sched->plan->segments[s];
+
+    for (uint32_t i = 0; i < segment->n_inner; i++)
+        fire(sched, sched->plan->inner_units[segment->inner + i]);
+}
+
+static void each_inner_backward(struct schedule *sched, uint32_t s, unit_hook *fire)
+{
+    const struct segment *segment = &sched->plan->segments[s];
+
+    for (uint32_t i = segment->n_inner; i-- > 0;)
+        fire(sched, sched->plan->inner_units[segment->inner + i]);
 }
 
 /* The root's pre-forward: the optimizer's writes to the shards come before any copy-in. */
@@ -76,58 +144,46 @@ static void forward(struct schedule *sched)
     build_wait(&sched->build, STREAM_AG, event);
     for (uint32_t s = 0; s < sched->plan->n_segment; s++) {
         const uint32_t u = sched->plan->segments[s].unit;
-        pre_forward(sched, u, s);
+        each_begin(sched, u, s, pre_forward);
+        each_inner(sched, s, pre_forward);
         schedule_forward_body(sched, s);
-        post_forward(sched, u, s);
+        each_inner(sched, s, post_forward);
+        each_end(sched, u, s, post_forward);
     }
     schedule_release_held(sched);
     build_mark(&sched->build, PHASE_FORWARD, true);
 }
 
-/* Hooks on the outputs of s, in the order of their registration: innermost first. */
-static void pre_backward(struct schedule *sched, uint32_t u, uint32_t s)
-{
-    for (; u != NO_UNIT && sched->plan->units[u].last_segment == s;
-         u = sched->plan->units[u].outer) {
-        schedule_unshard(sched, u);
-        schedule_wait_for_unshard(sched, u, PHASE_BACKWARD);
-        prefetch_backward(sched, u);
-    }
-}
-
-/* Autograd nodes on the inputs of s: where those carry no gradient the final callback reduces. */
-static void backward_done(struct schedule *sched, uint32_t u, uint32_t s)
-{
-    for (; u != NO_UNIT && sched->plan->units[u].first_segment == s;
-         u = sched->plan->units[u].outer) {
-        if (sched->plan->units[u].input_has_grad)
-            schedule_reduce(sched, u);
-        else
-            sched->units[u].reduce_postponed = true;
-    }
-}
-
-/* The root's final callback: postponed reductions, then stream C sees every gradient. */
+/* The root's final callback: what no node reduced, then stream C sees every gradient. */
 static void finish_backward(struct schedule *sched)
 {
-    for (uint32_t u = sched->plan->n_unit; u-- > 0;) {
-        if (sched->units[u].reduce_postponed)
-            schedule_reduce(sched, u);
-        sched->units[u].reduce_postponed = false;
+    for (uint32_t u = sched->plan->n_unit; u-- > 0;)
+        if (!sched->units[u].done)
+            post_backward(sched, u);
+    for (uint32_t u = 0; u < sched->plan->n_unit; u++)
+        sched->units[u].done = false;
+    if (!schedule_holds(sched, sched->plan->options.finish))
+        return;
+    schedule_wait_for_reduce(sched);
+    for (uint32_t u = 0; u < sched->plan->n_unit; u++) {
+        schedule_release_kept(sched, u);
+        schedule_drop_pending(sched, u);
     }
-    build_wait(&sched->build, STREAM_C, sched->post_event);
     schedule_drain_reduce_in(sched, 0);
     sched->n_order = 0;
 }
 
+/* Autograd ends where nothing before carries a gradient. */
 static void backward(struct schedule *sched, uint32_t d_out)
 {
     build_mark(&sched->build, PHASE_BACKWARD, false);
-    for (uint32_t s = sched->plan->n_segment; s-- > 0;) {
+    for (uint32_t s = sched->plan->n_segment; s-- > 0 && d_out != NO_BUFFER;) {
         const uint32_t u = sched->plan->segments[s].unit;
-        pre_backward(sched, u, s);
+        each_end(sched, u, s, pre_backward);
+        each_inner_backward(sched, s, pre_backward);
         d_out = schedule_backward_body(sched, s, d_out);
-        backward_done(sched, u, s);
+        each_inner_backward(sched, s, backward_done);
+        each_begin_inside_out(sched, u, s, backward_done);
     }
     finish_backward(sched);
     build_free(&sched->build, sched->input, 0);

@@ -3,36 +3,95 @@
  */
 #include "src/schedule/pieces.h"
 
+#include <string.h>
+
+/* The member sizes of one shape while they are written down. */
+struct sizes {
+    uint64_t *shard, *full, *kept, *grads, *accumulated, *zeros, *states;
+    uint32_t n_grad, n_zeros;
+};
+
+static struct sizes sizes_new(struct arena *arena, uint32_t n_param)
+{
+    uint64_t *at = arena_array(arena, uint64_t, (size_t)(6 + ADAMW_STATES) * n_param + 1);
+    return (struct sizes){
+        .shard = at,
+        .full = at + n_param,
+        .kept = at + (size_t)2 * n_param,
+        .grads = at + (size_t)3 * n_param,
+        .accumulated = at + (size_t)4 * n_param,
+        .zeros = at + (size_t)5 * n_param,
+        .states = at + (size_t)6 * n_param,
+    };
+}
+
+/* Moments have the shard's size and dtype, the counter is one FP32 number (fused AdamW). */
+static void add_states(struct sizes *sizes, uint64_t shard_bytes, struct shape_members *shape)
+{
+    uint64_t *states = &sizes->states[(size_t)ADAMW_STATES * sizes->n_grad];
+    states[0] = dtype_bytes(DTYPE_FP32);
+    states[1] = states[2] = shard_bytes;
+    shape->states_bytes += states[0] + states[1] + states[2];
+}
+
+static void add_param(struct schedule *sched, const struct param_layout *place,
+                      const struct param_policy *policy, uint32_t i, struct sizes *sizes,
+                      struct shape_members *shape)
+{
+    const struct plan *plan = sched->plan;
+    const uint64_t reduced_bytes = place->numel * dtype_bytes((enum dtype)policy->reduce);
+
+    sizes->shard[i] = place->shard_elements * dtype_bytes((enum dtype)policy->storage);
+    sizes->full[i] =
+        place->shard_elements * plan->shard_ranks * dtype_bytes((enum dtype)policy->compute);
+    if (plan->options.reshard == RESHARD_RANKS)
+        sizes->kept[i] = sizes->full[i] / plan->options.reshard_ranks;
+    shape->kept_bytes += sizes->kept[i];
+    if (policy->has_grad) {
+        add_states(sizes, sizes->shard[i], shape);
+        sizes->accumulated[sizes->n_grad] = reduced_bytes;
+        sizes->grads[sizes->n_grad++] = place->numel * dtype_bytes((enum dtype)policy->grad);
+        shape->accumulated_bytes += reduced_bytes;
+    } else if (plan_fills_zeros(plan, policy)) {
+        sizes->zeros[sizes->n_zeros++] = place->numel * dtype_bytes((enum dtype)policy->grad);
+        shape->zeros_bytes += place->numel * dtype_bytes((enum dtype)policy->grad);
+    }
+}
+
+static void prepare_shape(struct schedule *sched, uint32_t u, struct arena *arena)
+{
+    const struct unit_layout *unit = layout_of(sched, u);
+    const uint32_t n = unit->n_param;
+    struct shape_members *shape = &sched->shapes[unit->shape];
+    struct sizes sizes = sizes_new(arena, n);
+
+    for (uint32_t i = 0; i < n; i++)
+        add_param(sched, &sched->layout->params[unit->param + i],
+                  &sched->plan->policy[sched->plan->unit_params[sched->plan->units[u].param + i]],
+                  i, &sizes, shape);
+    shape->n_zeros = sizes.n_zeros;
+    shape->shard = build_members(&sched->build, sizes.shard, n);
+    shape->full = build_members(&sched->build, sizes.full, n);
+    if (sched->plan->options.reshard == RESHARD_RANKS)
+        shape->kept = build_members(&sched->build, sizes.kept, n);
+    shape->grads = build_members(&sched->build, sizes.grads, sizes.n_grad);
+    if (sched->plan->options.sync == MICROBATCH_LAST)
+        shape->accumulated = build_members(&sched->build, sizes.accumulated, sizes.n_grad);
+    shape->zeros = build_members(&sched->build, sizes.zeros, sizes.n_zeros);
+    shape->states = build_members(&sched->build, sizes.states, ADAMW_STATES * sizes.n_grad);
+}
+
 /* Member sizes of the groups of each unit shape, once. */
 static void prepare_shapes(struct schedule *sched, struct arena *arena)
 {
-    const uint64_t compute_bytes = dtype_bytes(sched->plan->param_dtype);
     bool *done = arena_array(arena, bool, sched->layout->n_shape + 1);
 
     sched->shapes = arena_array(arena, struct shape_members, sched->layout->n_shape + 1);
     for (uint32_t u = 0; u < sched->plan->n_unit; u++) {
-        const struct unit_layout *unit = layout_of(sched, u);
-        struct shape_members *shape = &sched->shapes[unit->shape];
-        const uint64_t storage_bytes = dtype_bytes(unit->storage_dtype);
-        const uint32_t n = unit->n_param;
-        if (done[unit->shape])
-            continue;
-        done[unit->shape] = true;
-        uint64_t *bytes = arena_array(arena, uint64_t, (size_t)(3 + ADAMW_STATES) * n);
-        uint64_t *shard = bytes, *full = bytes + n, *grads = bytes + 2 * n, *states = bytes + 3 * n;
-        for (uint32_t i = 0; i < n; i++) {
-            const struct param_layout *p = &sched->layout->params[unit->param + i];
-            shard[i] = p->shard_elements * storage_bytes;
-            full[i] = p->shard_elements * sched->plan->world * compute_bytes;
-            grads[i] = p->numel * compute_bytes;
-            states[ADAMW_STATES * i] = dtype_bytes(DTYPE_FP32);
-            states[ADAMW_STATES * i + 1] = states[ADAMW_STATES * i + 2] = shard[i];
-            shape->states_bytes += dtype_bytes(DTYPE_FP32) + 2 * shard[i];
-        }
-        shape->shard = build_members(&sched->build, shard, n);
-        shape->full = build_members(&sched->build, full, n);
-        shape->grads = build_members(&sched->build, grads, n);
-        shape->states = build_members(&sched->build, states, ADAMW_STATES * n);
+        const uint32_t shape = layout_of(sched, u)->shape;
+        if (!done[shape])
+            prepare_shape(sched, u, arena);
+        done[shape] = true;
     }
 }
 
@@ -42,11 +101,11 @@ static uint32_t lasting_buffer(struct schedule *sched, uint32_t buffer)
     return buffer;
 }
 
-/* The task that first fills a lasting group of a unit, one kernel a member. */
-static uint32_t init_task(struct schedule *sched, uint32_t u, uint32_t buffer, enum dtype dtype)
+/* The task that first fills a lasting group, one kernel a member. */
+static uint32_t init_task(struct schedule *sched, uint16_t unit, uint32_t buffer, enum dtype dtype)
 {
     const struct buffer *filled = &sched->build.program->buffers[buffer];
-    struct task *task = build_task(&sched->build, TASK_INIT, STREAM_C, (uint16_t)u);
+    struct task *task = build_task(&sched->build, TASK_INIT, STREAM_C, unit);
 
     task->dtype = (uint8_t)dtype;
     task->elements = filled->bytes / dtype_bytes(dtype);
@@ -55,27 +114,63 @@ static uint32_t init_task(struct schedule *sched, uint32_t u, uint32_t buffer, e
     return sched->build.program->n_task - 1;
 }
 
+static void make_states(struct schedule *sched, uint32_t u)
+{
+    const struct shape_members *shape = members_of(sched, u);
+    struct unit_state *state = &sched->units[u];
+
+    state->states = NO_BUFFER;
+    if (layout_of(sched, u)->n_trained == 0)
+        return;
+    state->states = lasting_buffer(
+        sched, build_group(&sched->build, ROLE_STATE, STREAM_C, (uint16_t)u, shape->states,
+                           ADAMW_STATES * layout_of(sched, u)->n_trained, shape->states_bytes));
+    state->init_states = init_task(sched, (uint16_t)u, state->states, DTYPE_FP32);
+}
+
+/* Parameters that fully_shard was told to ignore: whole on each rank, in their storage dtype. */
+static void make_ignored(struct schedule *sched)
+{
+    const struct model *model = sched->plan->model;
+    uint64_t bytes = 0;
+
+    sched->ignored = NO_BUFFER;
+    for (uint32_t i = 0; i < model->n_param; i++)
+        if (!sched->plan->policy[i].managed)
+            bytes += model->params[i].numel * dtype_bytes(sched->plan->policy[i].storage);
+    if (bytes == 0)
+        return;
+    sched->ignored =
+        lasting_buffer(sched, build_buffer(&sched->build, ROLE_IGNORED, STREAM_C, NO_UNIT, bytes));
+    sched->init_ignored = init_task(sched, NO_UNIT, sched->ignored, DTYPE_U8);
+}
+
 /* What lives to the end of the run is made ahead of every section; where it is born they say. */
 static void make_lasting(struct schedule *sched)
 {
     for (uint32_t u = 0; u < sched->plan->n_unit; u++) {
         const struct unit_layout *unit = layout_of(sched, u);
-        const struct shape_members *shape = members_of(sched, u);
         struct unit_state *state = &sched->units[u];
-        state->shard = lasting_buffer(
-            sched,
-            build_group(&sched->build, ROLE_SHARD, STREAM_C, (uint16_t)u, shape->shard,
-                        unit->n_param, unit->shard_elements * dtype_bytes(unit->storage_dtype)));
-        state->init_shard = init_task(sched, u, state->shard, unit->storage_dtype);
-        state->states = lasting_buffer(
-            sched, build_group(&sched->build, ROLE_STATE, STREAM_C, (uint16_t)u, shape->states,
-                               ADAMW_STATES * unit->n_param, shape->states_bytes));
-        state->init_states = init_task(sched, u, state->states, DTYPE_FP32);
+        state->shard = lasting_buffer(sched, build_group(&sched->build, ROLE_SHARD, STREAM_C,
+                                                         (uint16_t)u, members_of(sched, u)->shard,
+                                                         unit->n_param, unit->shard_bytes));
+        state->init_shard =
+            init_task(sched, (uint16_t)u, state->shard, (enum dtype)unit->casts[0].storage);
+        make_states(sched, u);
     }
+    make_ignored(sched);
     for (int thread = 0; thread < 2; thread++)
         sched->workspace[thread] =
             lasting_buffer(sched, build_buffer(&sched->build, ROLE_WORKSPACE, STREAM_C, NO_UNIT,
                                                sched->plan->options.workspace_bytes));
+}
+
+static void clear_unit(struct unit_state *unit)
+{
+    unit->grads = unit->accumulated = unit->kept = NO_BUFFER;
+    unit->post_event = NO_EVENT;
+    for (int b = 0; b < MAX_BUCKETS; b++)
+        unit->buckets[b] = (struct bucket_state){NO_BUFFER, NO_BUFFER, NO_BUFFER, NO_EVENT};
 }
 
 void schedule_init(struct schedule *sched, const struct plan *plan, const struct layout *layout,
@@ -86,13 +181,15 @@ void schedule_init(struct schedule *sched, const struct plan *plan, const struct
         .layout = layout,
         .bodies = bodies,
         .units = arena_array(arena, struct unit_state, plan->n_unit + 1),
-        .order = arena_array(arena, uint32_t, plan->n_unit + 1),
+        .order = arena_array(arena, uint32_t, plan->n_unit * plan->options.accum + 1),
         .frames = arena_array(arena, uint32_t, plan->n_segment + 1),
         .gathered = {.buffer = NO_BUFFER},
+        .reduce_in = arena_array(arena, struct held, plan->options.reduce_inputs + MAX_BUCKETS),
     };
     program_builder_init(&sched->build, plan, layout, bodies, arena, program);
+    memset(sched->post_event, 0xff, sizeof sched->post_event);
     for (uint32_t u = 0; u < plan->n_unit; u++)
-        sched->units[u].grads = sched->units[u].grad_shard = NO_BUFFER;
+        clear_unit(&sched->units[u]);
     prepare_shapes(sched, arena);
     make_lasting(sched);
 }

@@ -10,25 +10,39 @@
 
 #include "src/program_builder.h"
 
-/* set_reduce_scatter_max_input_buffers: how many reduce-scatter inputs may be held. */
-enum { MAX_REDUCE_IN = 1 };
-enum { ADAMW_STATES = 3 }; /* step counter, exp_avg, exp_avg_sq */
+enum {
+    ADAMW_STATES = 3,    /* step counter, exp_avg, exp_avg_sq */
+    FOREACH_TENSORS = 64 /* _foreach_copy_ takes at most so many a launch (spec FSDP2 5.3) */
+};
+#define NO_EVENT UINT32_MAX
 
 /* Runs of member sizes that units of one shape share. */
 struct shape_members {
-    uint32_t shard, full, grads, states;
-    uint64_t states_bytes;
+    uint32_t shard, full, kept, grads, accumulated, zeros, states;
+    uint32_t n_zeros;
+    uint64_t kept_bytes, accumulated_bytes, zeros_bytes, states_bytes;
+};
+
+/* One reduce dtype's gradients of a unit. */
+struct bucket_state {
+    uint32_t grad_shard; /* reduced gradient until zero_grad, or NO_BUFFER */
+    uint32_t partial;    /* HSDP: scattered, not yet reduced over replicas, or NO_BUFFER */
+    uint32_t kept;       /* HSDP: an all-reduced buffer that lives to the end of backward */
+    uint32_t kept_event; /* of its all-reduce */
 };
 
 struct unit_state {
-    uint32_t shard, states;           /* buffers of scope RUN */
+    uint32_t shard, states;           /* buffers of scope RUN; NO_BUFFER: none */
     uint32_t init_shard, init_states; /* the tasks that fill them first */
     uint32_t gathered, gather_event;  /* of a pending all-gather */
     uint32_t full;                    /* unsharded parameters, while is_full */
+    uint32_t kept, kept_event;        /* what an integer reshard kept, or NO_BUFFER; its copy */
     uint32_t grads;                   /* gradients from autograd, or NO_BUFFER */
-    uint32_t grad_shard;              /* reduced gradient until zero_grad, or NO_BUFFER */
+    uint32_t accumulated;             /* those of microbatches without sync, or NO_BUFFER */
     uint32_t order;                   /* where it stands in schedule.order */
-    bool pending, is_full, reduce_postponed;
+    uint32_t post_event; /* of its last reduction that C did not wait for, or NO_EVENT */
+    struct bucket_state buckets[MAX_BUCKETS];
+    bool pending, is_full, done; /* the last: its post_backward ran in this backward */
 };
 
 struct held { /* a buffer that may be freed once a stream has waited for the event */
@@ -44,13 +58,14 @@ struct schedule {
     struct unit_state *units;
     uint32_t *order; /* units in the order of their post-forward */
     uint32_t n_order;
-    struct held gathered; /* the last forward all-gather output: copied out, not freed */
-    struct held reduce_in[MAX_REDUCE_IN + 1];
+    struct held gathered;   /* the last forward all-gather output: copied out, not freed */
+    struct held *reduce_in; /* oldest first */
     uint32_t n_reduce_in;
-    uint32_t post_event;   /* the last post-reduce work on stream RS */
-    uint32_t *frames;      /* of this microbatch, by segment */
-    uint32_t input;        /* token ids and labels of this microbatch */
-    uint32_t workspace[2]; /* of the forward thread and of autograd's; scope RUN */
+    uint32_t post_event[STREAM_N];  /* the last post-reduce work on this stream, or NO_EVENT */
+    uint32_t *frames;               /* of this microbatch, by segment */
+    uint32_t input;                 /* what the model computes from, and labels */
+    uint32_t ignored, init_ignored; /* parameters that no unit manages, or NO_BUFFER; their birth */
+    uint32_t workspace[2];          /* of the forward thread and of autograd's; scope RUN */
     bool has_workspace[2];
 };
 
@@ -73,23 +88,41 @@ static inline uint32_t ceil_div(uint32_t a, uint32_t b)
     return (a + b - 1) / b;
 }
 
+/* Whether something is done in the microbatch that is being built. */
+static inline bool schedule_holds(const struct schedule *sched, enum microbatches when)
+{
+    return when == MICROBATCH_EVERY || sched->build.microbatch + 1u == sched->plan->options.accum;
+}
+
 /* unshard.c */
-void schedule_unshard(struct schedule *sched, uint32_t u);
+void schedule_unshard(struct schedule *sched, uint32_t u, enum phase phase);
 void schedule_wait_for_unshard(struct schedule *sched, uint32_t u, enum phase phase);
 void schedule_reshard(struct schedule *sched, uint32_t u);
+void schedule_reshard_to_ranks(struct schedule *sched, uint32_t u);
 void schedule_release_held(struct schedule *sched);
+void schedule_drop_pending(struct schedule *sched, uint32_t u);
 
 /* compute.c */
 void schedule_init_shards(struct schedule *sched);
 void schedule_input(struct schedule *sched);
 void schedule_forward_body(struct schedule *sched, uint32_t s);
-uint32_t schedule_loss(struct schedule *sched); /* returns the gradient of the logits */
+uint32_t schedule_loss(struct schedule *sched); /* returns the gradient of what it is taken of */
 /* Returns the gradient of the segment's input, or NO_BUFFER. */
 uint32_t schedule_backward_body(struct schedule *sched, uint32_t s, uint32_t d_out);
 void schedule_optimizer(struct schedule *sched);
 
+/* accumulate.c: gradients of microbatches that are not reduced */
+void schedule_accumulate(struct schedule *sched, uint32_t u);
+void schedule_keep_accumulated(struct schedule *sched, uint32_t u);
+
 /* reduce.c */
 void schedule_reduce(struct schedule *sched, uint32_t u);
 void schedule_drain_reduce_in(struct schedule *sched, uint32_t keep);
+void schedule_wait_for_reduce(struct schedule *sched);
+
+/* post_reduce.c: from a reduce-scatter's output to the gradient of the shards */
+enum buffer_role schedule_out_role(const struct schedule *sched, uint32_t u, uint32_t bucket);
+void schedule_post_reduce(struct schedule *sched, uint32_t u, uint32_t bucket, uint32_t out);
+void schedule_release_kept(struct schedule *sched, uint32_t u);
 
 #endif

@@ -1,10 +1,12 @@
 /*
- * Reducing a unit's gradients: pack, reduce-scatter, what follows it, and the hold-over of its
- * input (spec FSDP2 1.6, steps 4 to 9). Not here: when a unit's turn is.
+ * Reducing a unit's gradients: pack, reduce-scatter, and the hold-over of its input (spec FSDP2 1.6,
+ * steps 2 to 6 and 9). Not here: when a unit's turn is, and what follows the reduce-scatter.
  */
 #include "src/schedule/pieces.h"
 
 #include <string.h>
+
+#include "src/schedule/divide.h"
 
 /* Reduce-scatter inputs beyond the limit go; stream C must not reuse them before they were read. */
 void schedule_drain_reduce_in(struct schedule *sched, uint32_t keep)
@@ -18,77 +20,202 @@ void schedule_drain_reduce_in(struct schedule *sched, uint32_t keep)
     }
 }
 
-static uint32_t pack(struct schedule *sched, uint32_t u)
+/* Stream C sees all gradients that were reduced so far. */
+void schedule_wait_for_reduce(struct schedule *sched)
 {
-    const struct unit_layout *unit = layout_of(sched, u);
+    for (int s = 0; s < STREAM_N; s++) {
+        if (sched->post_event[s] != NO_EVENT)
+            build_wait(&sched->build, STREAM_C, sched->post_event[s]);
+        sched->post_event[s] = NO_EVENT;
+    }
+    for (uint32_t u = 0; u < sched->plan->n_unit; u++)
+        sched->units[u].post_event = NO_EVENT;
+}
+
+/* An earlier microbatch of this step was not the last backward to anybody: its end is waited for
+   where the unit reduces again. */
+static void wait_for_own(struct schedule *sched, uint32_t u)
+{
+    if (sched->units[u].post_event != NO_EVENT)
+        build_wait(&sched->build, STREAM_C, sched->units[u].post_event);
+    sched->units[u].post_event = NO_EVENT;
+    schedule_release_kept(sched, u);
+}
+
+/* set_reduce_scatter_unused_params: what has no gradient is reduced as zeros. */
+static uint32_t zeros_of(struct schedule *sched, uint32_t u)
+{
+    const struct shape_members *shape = members_of(sched, u);
+    const uint32_t zeros = build_group(&sched->build, ROLE_ZEROS, STREAM_C, (uint16_t)u,
+                                       shape->zeros, shape->n_zeros, shape->zeros_bytes);
+
+    build_alloc(&sched->build, zeros, 0);
+    struct task *task = build_launch(&sched->build, TASK_ZERO_FILL, STREAM_C, (uint16_t)u);
+    task->dtype = DTYPE_U8;
+    task->elements = shape->zeros_bytes;
+    task->kernels = (uint16_t)shape->n_zeros;
+    build_access(&sched->build, zeros, ACCESS_WRITE);
+    return zeros;
+}
+
+/* Where a unit's gradients are while they are packed, bucket by bucket. */
+struct sources {
+    uint32_t grads, zeros; /* or NO_BUFFER */
+    bool precast;
+};
+
+static void read_sources(struct schedule *sched, const struct sources *from)
+{
+    if (from->grads != NO_BUFFER)
+        build_access(&sched->build, from->grads, ACCESS_READ);
+    if (from->zeros != NO_BUFFER)
+        build_access(&sched->build, from->zeros, ACCESS_READ);
+}
+
+/* Arrangement precast: full-size copies in the reduce dtype, alive until they are packed. */
+static uint32_t precast(struct schedule *sched, uint32_t u, const struct bucket *bucket,
+                        const struct sources *from)
+{
+    const uint32_t cast =
+        build_buffer(&sched->build, ROLE_PRECAST, STREAM_C, (uint16_t)u,
+                     bucket->precast_elements * dtype_bytes((enum dtype)bucket->dtype));
+
+    build_alloc(&sched->build, cast, 0);
+    struct task *task = build_launch(&sched->build, TASK_PRECAST, STREAM_C, (uint16_t)u);
+    task->dtype = bucket->dtype;
+    task->elements = bucket->precast_elements;
+    task->kernels = (uint16_t)ceil_div(bucket->n_precast, FOREACH_TENSORS);
+    read_sources(sched, from);
+    build_access(&sched->build, cast, ACCESS_WRITE);
+    return cast;
+}
+
+/* A gradient that is cut along another dimension than 0 is first put into the order of ranks. */
+static uint32_t alloc_cat_temp(struct schedule *sched, uint32_t u, const struct bucket *bucket)
+{
+    const uint32_t temp = build_buffer(&sched->build, ROLE_CAT_TEMP, STREAM_C, (uint16_t)u,
+                                       bucket->crosswise_grad_bytes);
+    build_alloc(&sched->build, temp, 0);
+    return temp;
+}
+
+static uint32_t pack(struct schedule *sched, uint32_t u, uint32_t b, const struct sources *from)
+{
+    const struct bucket *bucket = &layout_of(sched, u)->buckets[b];
+    const bool casts = from->precast && bucket->n_precast > 0;
+    const bool crosswise = sched->plan->shard_ranks > 1 && bucket->n_crosswise > 0;
+    const uint32_t cast = casts ? precast(sched, u, bucket, from) : NO_BUFFER;
+    const uint32_t temp = crosswise ? alloc_cat_temp(sched, u, bucket) : NO_BUFFER;
     const uint32_t in =
         build_buffer(&sched->build, ROLE_REDUCE_IN, STREAM_C, (uint16_t)u,
-                     unit->padded_elements * dtype_bytes(sched->plan->reduce_dtype));
+                     bucket->padded_elements * dtype_bytes((enum dtype)bucket->dtype));
 
     build_alloc(&sched->build, in, 0);
     struct task *task = build_launch(&sched->build, TASK_PACK, STREAM_C, (uint16_t)u);
-    task->dtype = sched->plan->reduce_dtype;
-    task->elements = unit->padded_elements;
-    build_access(&sched->build, sched->units[u].grads, ACCESS_READ);
+    task->dtype = bucket->dtype;
+    task->bucket = (uint8_t)b;
+    task->elements = bucket->padded_elements;
+    task->kernels = (uint16_t)(1 + (crosswise ? bucket->n_crosswise : 0));
+    read_sources(sched, from);
+    if (casts)
+        build_access(&sched->build, cast, ACCESS_READ);
+    if (crosswise)
+        build_access(&sched->build, temp, ACCESS_WRITE);
     build_access(&sched->build, in, ACCESS_WRITE);
-    build_free(&sched->build, sched->units[u].grads, 0);
-    sched->units[u].grads = NO_BUFFER;
+    if (crosswise)
+        build_free(&sched->build, temp, 0);
+    if (casts)
+        build_free(&sched->build, cast, 0);
     return in;
 }
 
-/* The collective; at world 1 a copy on the same stream stands in its place. */
-static void reduce_scatter(struct schedule *sched, uint32_t u, uint32_t in, uint32_t out)
+static struct divide divide_for(const struct schedule *sched, enum dtype dtype)
 {
-    const struct unit_layout *unit = layout_of(sched, u);
-    const bool alone = sched->plan->world == 1;
+    const struct plan *plan = sched->plan;
+    return divide_of(dtype, plan->options.divide_factor, plan->shard_ranks, plan->options.replicas,
+                     plan->options.force_sum);
+}
+
+static void pre_divide(struct schedule *sched, uint32_t u, uint32_t b, uint32_t in)
+{
+    const struct bucket *bucket = &layout_of(sched, u)->buckets[b];
+    struct task *task = build_launch(&sched->build, TASK_PRE_DIVIDE, STREAM_RS, (uint16_t)u);
+
+    task->dtype = bucket->dtype;
+    task->bucket = (uint8_t)b;
+    task->elements = bucket->padded_elements;
+    build_access(&sched->build, in, ACCESS_UPDATE);
+}
+
+/* The collective; of one rank a copy on the same stream stands in its place. */
+static void reduce_scatter(struct schedule *sched, uint32_t u, uint32_t b, uint32_t in,
+                           uint32_t out)
+{
+    const struct bucket *bucket = &layout_of(sched, u)->buckets[b];
+    const bool alone = sched->plan->shard_ranks == 1;
+    const struct divide divide = divide_for(sched, (enum dtype)bucket->dtype);
+
+    if (divide.pre != 1)
+        pre_divide(sched, u, b, in);
     struct task *task = build_launch(&sched->build, alone ? TASK_POST_REDUCE : TASK_REDUCE_SCATTER,
                                      STREAM_RS, (uint16_t)u);
-
-    task->dtype = sched->plan->reduce_dtype;
-    task->elements = unit->padded_elements;
+    task->dtype = bucket->dtype;
+    task->bucket = (uint8_t)b;
+    task->elements = bucket->padded_elements;
     if (!alone) {
-        task->comm = COMM_SHARD;
-        task->reduction = REDUCE_AVG;
+        task->comm = sched->plan->options.separate_reduce_comm ? COMM_REDUCE : COMM_SHARD;
+        task->reduction = divide.reduce_scatter;
     }
     build_access(&sched->build, in, ACCESS_READ);
     build_access(&sched->build, out, ACCESS_WRITE);
 }
 
-/* Later microbatches add their reduced gradient, one kernel a parameter. */
-static void accumulate(struct schedule *sched, uint32_t u, uint32_t out)
+/* in is packed on stream C. */
+static void reduce_bucket(struct schedule *sched, uint32_t u, uint32_t b, uint32_t in)
 {
-    const struct unit_layout *unit = layout_of(sched, u);
-    struct task *task = build_launch(&sched->build, TASK_POST_REDUCE, STREAM_RS, (uint16_t)u);
+    const struct bucket *bucket = &layout_of(sched, u)->buckets[b];
 
-    task->dtype = unit->storage_dtype;
-    task->elements = unit->shard_elements;
-    task->kernels = (uint16_t)unit->n_param;
-    build_access(&sched->build, out, ACCESS_READ);
-    build_access(&sched->build, sched->units[u].grad_shard, ACCESS_UPDATE);
+    build_wait(&sched->build, STREAM_RS, build_record(&sched->build, STREAM_C));
+    const uint32_t out =
+        build_buffer(&sched->build, schedule_out_role(sched, u, b), STREAM_RS, (uint16_t)u,
+                     bucket->shard_elements * dtype_bytes((enum dtype)bucket->dtype));
+    build_alloc(&sched->build, out, 0);
+    reduce_scatter(sched, u, b, in, out);
+    sched->reduce_in[sched->n_reduce_in++] =
+        (struct held){.buffer = in, .event = build_record(&sched->build, STREAM_RS)};
+    schedule_post_reduce(sched, u, b, out);
 }
 
+static void free_source(struct schedule *sched, uint32_t *buffer)
+{
+    if (*buffer != NO_BUFFER)
+        build_free(&sched->build, *buffer, 0);
+    *buffer = NO_BUFFER;
+}
+
+/* All of the unit's gradients, a bucket for each reduce dtype; they die with the last packing. */
 void schedule_reduce(struct schedule *sched, uint32_t u)
 {
     const struct unit_layout *unit = layout_of(sched, u);
-    const bool assign = sched->units[u].grad_shard == NO_BUFFER;
+    struct unit_state *state = &sched->units[u];
+    const uint32_t most = (uint32_t)sched->plan->options.reduce_inputs;
 
-    schedule_reshard(sched, u);
-    schedule_drain_reduce_in(sched, MAX_REDUCE_IN - 1);
-    const uint32_t in = pack(sched, u);
-    build_wait(&sched->build, STREAM_RS, build_record(&sched->build, STREAM_C));
-    /* Reduced in the storage dtype: the output itself is the gradient, no cast, no copy. */
-    const uint32_t out =
-        build_buffer(&sched->build, assign ? ROLE_GRAD_SHARD : ROLE_REDUCE_OUT, STREAM_RS,
-                     (uint16_t)u, unit->shard_elements * dtype_bytes(sched->plan->reduce_dtype));
-    build_alloc(&sched->build, out, 0);
-    reduce_scatter(sched, u, in, out);
-    sched->reduce_in[sched->n_reduce_in++] =
-        (struct held){.buffer = in, .event = build_record(&sched->build, STREAM_RS)};
-    if (assign)
-        sched->units[u].grad_shard = out;
-    else
-        accumulate(sched, u, out);
-    sched->post_event = build_record(&sched->build, STREAM_RS);
-    if (!assign)
-        build_free(&sched->build, out, 0);
+    if (unit->n_bucket == 0)
+        return;
+    schedule_drain_reduce_in(sched, most - 1);
+    wait_for_own(sched, u);
+    struct sources from = {
+        .grads = state->accumulated != NO_BUFFER ? state->accumulated : state->grads,
+        .zeros = members_of(sched, u)->n_zeros > 0 ? zeros_of(sched, u) : NO_BUFFER,
+        .precast = sched->plan->options.arrange == ARRANGE_PRECAST,
+    };
+    for (uint32_t b = 0; b < unit->n_bucket; b++) {
+        const uint32_t in = pack(sched, u, b, &from);
+        if (b + 1u == unit->n_bucket) {
+            free_source(sched, &from.grads);
+            free_source(sched, &from.zeros);
+        }
+        reduce_bucket(sched, u, b, in);
+    }
+    state->grads = state->accumulated = NO_BUFFER;
 }

@@ -6,52 +6,84 @@
  */
 #include "src/schedule/pieces.h"
 
-/* _foreach_copy_ takes at most this many tensors a launch (spec FSDP2 5.3). */
-enum { FOREACH_TENSORS = 64 };
+/* What an all-gather starts from: the shards, or what an integer reshard kept of the full tensors. */
+static bool is_kept(const struct schedule *sched, uint32_t u)
+{
+    return sched->units[u].kept != NO_BUFFER;
+}
+
+/* One foreach copy a group of equal dtypes for the casts, then one for all into the slice; K1 of
+   behavior unshard does both in one launch. */
+static uint16_t copy_in_kernels(const struct schedule *sched, const struct unit_layout *unit,
+                                bool casts)
+{
+    uint32_t n = ceil_div(unit->n_param, FOREACH_TENSORS);
+
+    if (sched->plan->options.policy.behavior == BEHAVIOR_UNSHARD)
+        return 1;
+    for (uint8_t i = 0; i < unit->n_cast && casts; i++)
+        if (unit->casts[i].storage != unit->casts[i].compute)
+            n += ceil_div(unit->casts[i].n_param, FOREACH_TENSORS);
+    return (uint16_t)n;
+}
 
 static void copy_in(struct schedule *sched, uint32_t u)
 {
     const struct unit_layout *unit = layout_of(sched, u);
-    const bool cast = unit->storage_dtype != sched->plan->param_dtype;
-    const uint64_t element_bytes = dtype_bytes(sched->plan->param_dtype);
+    const bool from_kept = is_kept(sched, u);
+    const bool casts = !from_kept && unit->cast_bytes > 0;
+    const bool has_temp = casts && sched->plan->options.policy.behavior != BEHAVIOR_UNSHARD;
+    const uint64_t ranks =
+        from_kept ? sched->plan->options.reshard_ranks : sched->plan->shard_ranks;
     uint32_t temp = NO_BUFFER;
 
-    if (cast) {
-        temp = build_buffer(&sched->build, ROLE_CAST_TEMP, STREAM_AGI, (uint16_t)u,
-                            unit->shard_elements * element_bytes);
+    if (has_temp) {
+        temp =
+            build_buffer(&sched->build, ROLE_CAST_TEMP, STREAM_AGI, (uint16_t)u, unit->cast_bytes);
         build_alloc(&sched->build, temp, 0);
     }
     sched->units[u].gathered = build_buffer(&sched->build, ROLE_GATHERED, STREAM_AGI, (uint16_t)u,
-                                            unit->padded_elements * element_bytes);
+                                            unit->slice_bytes * sched->plan->shard_ranks);
     build_alloc(&sched->build, sched->units[u].gathered, 0);
     struct task *task = build_launch(&sched->build, TASK_COPY_IN, STREAM_AGI, (uint16_t)u);
-    task->dtype = sched->plan->param_dtype;
-    task->elements = unit->shard_elements;
-    task->kernels = (uint16_t)((cast ? 2 : 1) * ceil_div(unit->n_param, FOREACH_TENSORS));
-    build_access(&sched->build, sched->units[u].shard, ACCESS_READ);
-    if (cast)
+    task->dtype = unit->wire;
+    task->elements = unit_gather_elements(sched->plan, unit) / ranks;
+    task->kernels = copy_in_kernels(sched, unit, casts);
+    build_access(&sched->build, from_kept ? sched->units[u].kept : sched->units[u].shard,
+                 ACCESS_READ);
+    if (has_temp)
         build_access(&sched->build, temp, ACCESS_WRITE);
     build_access(&sched->build, sched->units[u].gathered, ACCESS_WRITE);
-    if (cast)
+    if (has_temp)
         build_free(&sched->build, temp, 0);
 }
 
+/* What an integer reshard kept was copied on stream C. */
+static void wait_for_kept(struct schedule *sched, uint32_t u)
+{
+    build_wait(&sched->build, STREAM_AGI, sched->units[u].kept_event);
+    build_wait(&sched->build, STREAM_AG, sched->units[u].kept_event);
+}
+
 /* Issue only: copy-in and all-gather of u, unless it is under way or not needed. */
-void schedule_unshard(struct schedule *sched, uint32_t u)
+void schedule_unshard(struct schedule *sched, uint32_t u, enum phase phase)
 {
     struct unit_state *unit = &sched->units[u];
 
-    if (unit->pending || unit->is_full)
+    if (unit->pending || unit->is_full ||
+        (phase == PHASE_BACKWARD && !sched->plan->units[u].unshard_in_backward))
         return;
     unit->pending = true;
-    if (sched->plan->world == 1)
+    if (is_kept(sched, u))
+        wait_for_kept(sched, u);
+    if (sched->plan->shard_ranks == 1)
         return;
     copy_in(sched, u);
     build_wait(&sched->build, STREAM_AG, build_record(&sched->build, STREAM_AGI));
     struct task *task = build_launch(&sched->build, TASK_ALL_GATHER, STREAM_AG, (uint16_t)u);
-    task->comm = COMM_SHARD;
-    task->dtype = sched->plan->param_dtype;
-    task->elements = layout_of(sched, u)->padded_elements;
+    task->comm = is_kept(sched, u) ? COMM_KEPT : COMM_SHARD;
+    task->dtype = layout_of(sched, u)->wire;
+    task->elements = unit_gather_elements(sched->plan, layout_of(sched, u));
     build_access(&sched->build, unit->gathered, ACCESS_UPDATE);
     unit->gather_event = build_record(&sched->build, STREAM_AG);
 }
@@ -73,22 +105,37 @@ void schedule_release_held(struct schedule *sched)
     sched->gathered.buffer = NO_BUFFER;
 }
 
+/* A parameter that is cut along another dimension than 0 is put together once more. */
+static uint32_t alloc_cat_temp(struct schedule *sched, uint32_t u, uint64_t bytes)
+{
+    const uint32_t temp = build_buffer(&sched->build, ROLE_CAT_TEMP, STREAM_C, (uint16_t)u, bytes);
+    build_alloc(&sched->build, temp, 0);
+    return temp;
+}
+
 static void copy_out(struct schedule *sched, uint32_t u)
 {
     const struct unit_layout *unit = layout_of(sched, u);
     struct unit_state *state = &sched->units[u];
-    const bool alone = sched->plan->world == 1;
+    const bool alone = sched->plan->shard_ranks == 1;
+    const bool crosswise = !alone && unit->n_crosswise > 0;
+    uint32_t temp = NO_BUFFER;
 
-    state->full =
-        build_group(&sched->build, ROLE_FULL, STREAM_C, (uint16_t)u, members_of(sched, u)->full,
-                    unit->n_param, unit->padded_elements * dtype_bytes(sched->plan->param_dtype));
+    state->full = build_group(&sched->build, ROLE_FULL, STREAM_C, (uint16_t)u,
+                              members_of(sched, u)->full, unit->n_param, unit->full_bytes);
     build_alloc(&sched->build, state->full, 0);
+    if (crosswise)
+        temp = alloc_cat_temp(sched, u, unit->crosswise_bytes);
     struct task *task = build_launch(&sched->build, TASK_COPY_OUT, STREAM_C, (uint16_t)u);
-    task->dtype = sched->plan->param_dtype;
-    task->elements = unit->padded_elements;
-    task->kernels = (uint16_t)(alone ? unit->n_param : 1);
+    task->dtype = unit->wire;
+    task->elements = unit_gather_elements(sched->plan, unit);
+    task->kernels = (uint16_t)(alone ? unit->n_param : 1 + unit->n_crosswise);
     build_access(&sched->build, alone ? state->shard : state->gathered, ACCESS_READ);
+    if (crosswise)
+        build_access(&sched->build, temp, ACCESS_WRITE);
     build_access(&sched->build, state->full, ACCESS_WRITE);
+    if (crosswise)
+        build_free(&sched->build, temp, 0);
 }
 
 /* Stream C sees the unsharded parameters of u. Forward holds the all-gather output, backward frees.
@@ -96,7 +143,7 @@ static void copy_out(struct schedule *sched, uint32_t u)
 void schedule_wait_for_unshard(struct schedule *sched, uint32_t u, enum phase phase)
 {
     struct unit_state *unit = &sched->units[u];
-    const bool alone = sched->plan->world == 1;
+    const bool alone = sched->plan->shard_ranks == 1;
 
     if (!unit->pending)
         return;
@@ -111,14 +158,56 @@ void schedule_wait_for_unshard(struct schedule *sched, uint32_t u, enum phase ph
         sched->gathered = done;
     else
         release_gathered(sched, done);
+    if (is_kept(sched, u))
+        build_free(&sched->build, unit->kept, 0);
+    unit->kept = NO_BUFFER;
     unit->pending = false;
     unit->is_full = true;
 }
 
+/* An all-gather that was prefetched for a unit whose backward never came. */
+void schedule_drop_pending(struct schedule *sched, uint32_t u)
+{
+    struct unit_state *unit = &sched->units[u];
+
+    if (!unit->pending)
+        return;
+    unit->pending = false;
+    if (sched->plan->shard_ranks == 1)
+        return;
+    build_wait(&sched->build, STREAM_C, unit->gather_event);
+    build_free(&sched->build, unit->gathered, 0);
+}
+
 void schedule_reshard(struct schedule *sched, uint32_t u)
 {
-    if (!sched->units[u].is_full)
-        return;
-    build_free(&sched->build, sched->units[u].full, 0);
-    sched->units[u].is_full = false;
+    struct unit_state *unit = &sched->units[u];
+
+    if (unit->is_full)
+        build_free(&sched->build, unit->full, 0);
+    if (is_kept(sched, u))
+        build_free(&sched->build, unit->kept, 0);
+    unit->kept = NO_BUFFER;
+    unit->is_full = false;
+}
+
+/* reshard_after_forward=m: of each full tensor the rank keeps the m-th part that is its own. */
+void schedule_reshard_to_ranks(struct schedule *sched, uint32_t u)
+{
+    const struct unit_layout *unit = layout_of(sched, u);
+    struct unit_state *state = &sched->units[u];
+    const uint32_t kept =
+        build_group(&sched->build, ROLE_KEPT, STREAM_C, (uint16_t)u, members_of(sched, u)->kept,
+                    unit->n_param, members_of(sched, u)->kept_bytes);
+
+    build_alloc(&sched->build, kept, 0);
+    struct task *task = build_launch(&sched->build, TASK_KEEP, STREAM_C, (uint16_t)u);
+    task->dtype = unit->wire;
+    task->elements = unit_gather_elements(sched->plan, unit) / sched->plan->options.reshard_ranks;
+    task->kernels = (uint16_t)unit->n_param;
+    build_access(&sched->build, state->full, ACCESS_READ);
+    build_access(&sched->build, kept, ACCESS_WRITE);
+    schedule_reshard(sched, u);
+    state->kept = kept;
+    state->kept_event = build_record(&sched->build, STREAM_C);
 }

@@ -1,0 +1,21 @@
+/*
+ * Who divides the sum of gradients by the number of ranks, and when.
+ *
+ * The reductions themselves where they can; around them where FP16 could overflow or sums are
+ * forced. Source: spec FSDP2 3.2. No task and no buffer here.
+ */
+#ifndef SRC_SCHEDULE_DIVIDE_H
+#define SRC_SCHEDULE_DIVIDE_H
+
+#include "src/program.h"
+
+struct divide {
+    double pre, post; /* divisors before the reduce-scatter and after all; 1: no division */
+    enum reduction reduce_scatter, all_reduce;
+};
+
+/* factor 0: the number of ranks in all. */
+struct divide divide_of(enum dtype dtype, double factor, uint64_t shard_ranks, uint64_t replicas,
+                        bool force_sum);
+
+#endif
