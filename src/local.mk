@@ -32,6 +32,7 @@ src_libcli_a_SOURCES = \
 	src/cli/history.h \
 	src/cli/model_shards.c \
 	src/cli/model_shards.h \
+	src/cli/option_table.c \
 	src/cli/options.c \
 	src/cli/options.h \
 	src/cli/page.c \

@@ -13,7 +13,7 @@ for command in $commands; do
         function put() { if (name != "") print command "\t" name "\t" initial }
         /^  --/ {
             put()
-            name = $1 ($0 ~ /^  --[a-z-]+ [^ ]/ ? " " $2 : ""); initial = ""
+            name = $1 ($0 ~ /^  --[a-z0-9-]+ [^ ]/ ? " " $2 : ""); initial = ""
         }
         /\[.*\]$/ { initial = $0; sub(/.*\[/, "", initial); sub(/\]$/, "", initial) }
         END { put() }'

@@ -21,7 +21,7 @@ static void add_argument(const struct option_info *info, struct text *out)
     for (size_t i = 0; info->words && info->words[i]; i++)
         text_add(out, "%s%s", i ? "|" : " ", info->words[i]);
     if (info->argument)
-        text_add(out, " %s", info->argument);
+        text_add(out, "%s%s", info->words ? "|" : " ", info->argument);
 }
 
 static void add_option(const struct command *command, enum option_id id, struct text *out)

@@ -1,5 +1,5 @@
 /*
- * The option table, and the parser that reads a command line with it; see options.h.
+ * The parser that reads a command line with the option table; see options.h.
  *
  * Every option has a long name; -h and -o are the only letters. Which command takes which option is
  * a column of the table, so that a new command needs no parser of its own.
@@ -9,142 +9,15 @@
 #include <assert.h>
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "src/cli/command.h"
-#include "src/cli/term.h"
-#include "src/plan.h"
-#include "src/program.h"
 
 enum {
-    TIMED = COMMAND_SIM | COMMAND_PLAN, /* the commands that simulate */
-    STEP = TIMED | COMMAND_EXPLAIN,     /* those that build a program */
-    STORING = TIMED,                    /* those that store what they find */
-    OPERAND = 1,                        /* getopt's answer for what is no option */
-    FIRST_LONG = 256,                   /* past all letters */
+    OPERAND = 1,      /* getopt's answer for what is no option */
+    FIRST_LONG = 256, /* past all letters */
 };
-
-static const char *const reshard_words[] = {[RESHARD_AUTO] = "auto",
-                                            [RESHARD_YES] = "yes",
-                                            [RESHARD_NO] = "no",
-                                            [RESHARD_ALL_BUT_LAST] = "all-but-last",
-                                            NULL};
-static const char *const ac_words[] = {[AC_NONE] = "none", [AC_FULL] = "full", NULL};
-static const char *const ops_words[] = {
-    [OPS_TORCH_EAGER] = "torch-eager", [OPS_TORCH_COMPILE] = "torch-compile", NULL};
-static const char *const norm_words[] = {
-    [NORM_FUSED] = "fused", [NORM_COMPOSITE] = "composite", NULL};
-static const char *const allocator_words[] = {"caching", "expandable", NULL};
-static const char *const section_words[] = {[SECTION_INIT] = "init",
-                                            [SECTION_FIRST] = "first",
-                                            [SECTION_STEADY] = "steady",
-                                            [SECTION_N] = "all",
-                                            NULL};
-static const char *const color_words[] = {
-    [COLOR_AUTO] = "auto", [COLOR_ALWAYS] = "always", [COLOR_NEVER] = "never", NULL};
-
-/* clang-format off */
-const struct option_info option_table[OPTION_N] = {
-    [OPTION_CLUSTER] = {
-        "cluster", STEP, OPTION_TEXT, "NAME|FILE", .initial = "h100-sxm", .in_force = true,
-        .help = "the GPUs, links and host: a name of 'unshard cluster list' or a file like those"},
-    [OPTION_GPUS] = {
-        "gpus", STEP, OPTION_COUNT, "N", .least = 1, .most = PLAN_MAX_RANKS, .initial = "8",
-        .in_force = true, .help = "GPUs in all; each is one rank"},
-    [OPTION_NODES] = {
-        "nodes", STEP, OPTION_COUNT, "N", .least = 1, .most = PLAN_MAX_RANKS,
-        .otherwise = "GPUs / 8, rounded up", .in_force = true,
-        .help = "machines that the GPUs stand in, as many in each"},
-    [OPTION_SEQ] = {
-        "seq", STEP, OPTION_COUNT, "TOKENS", .least = 1,
-        .otherwise = "the model's; of a config.json its max_position_embeddings, at most 8192",
-        .in_force = true, .help = "length of a sequence"},
-    [OPTION_BATCH] = {
-        "batch", STEP, OPTION_COUNT, "N", .least = 1, .initial = "1", .in_force = true,
-        .help = "sequences in a microbatch of one GPU"},
-    [OPTION_ACCUM] = {
-        "accum", STEP, OPTION_COUNT, "N", .least = 1, .most = PLAN_MAX_ACCUM, .initial = "1",
-        .in_force = true, .help = "microbatches in a step; gradients are reduced after each"},
-    [OPTION_UNITS] = {
-        "units", STEP, OPTION_TEXT, "SCHEME|PATTERNS|@FILE", .initial = "torchtitan",
-        .list = true, .initial_list = "block,block*2,block*4,attn+mlp,whole,torchtitan",
-        .in_force = true,
-        .help = "how the model is cut into FSDP units: block, block*K (K blocks to a unit), "
-                "attn+mlp, whole, torchtitan; or module paths with * and ?, separated by commas, "
-                "each match a unit; or a JSON file of such paths and of lists of them"},
-    [OPTION_RESHARD] = {
-        "reshard", STEP, OPTION_WORD, .words = reshard_words, .initial = "auto", .list = true,
-        .in_force = true,
-        .help = "free a unit's parameters after its forward pass; auto: all units but the root"},
-    [OPTION_PREFETCH] = {
-        "prefetch", STEP, OPTION_COUNT, "K", .initial = "0", .list = true, .in_force = true,
-        .help = "all-gathers issued ahead in forward; 0: implicit, by stream order alone"},
-    [OPTION_PREFETCH_BACKWARD] = {
-        "prefetch-backward", STEP, OPTION_COUNT, "K", .initial = "0", .list = true,
-        .in_force = true,
-        .help = "the same in backward; 0: implicit, one ahead"},
-    [OPTION_AC] = {
-        "ac", STEP, OPTION_WORD, .words = ac_words, .initial = "none", .list = true, .in_force = true,
-        .help = "activation checkpointing; full: each block is computed again in backward"},
-    [OPTION_OPS] = {
-        "ops", STEP, OPTION_WORD, .words = ops_words, .initial = "torch-eager", .in_force = true,
-        .help = "whose kernels and buffers a block has"},
-    [OPTION_NORM] = {
-        "norm", STEP, OPTION_WORD, .words = norm_words, .initial = "fused", .in_force = true,
-        .help = "RMSNorm as one kernel, or as the operators it is made of"},
-    [OPTION_ALLOCATOR] = {
-        "allocator", TIMED, OPTION_WORD, .words = allocator_words, .initial = "caching",
-        .list = true, .in_force = true, .help = "PyTorch's caching allocator, or its expandable segments"},
-    [OPTION_MEMORY] = {
-        "memory", TIMED, OPTION_BYTES, "BYTES", .otherwise = "the GPU's size",
-        .in_force = true,
-        .help = "memory of one GPU, as in 72GiB or 80GB; when given it is a limit: "
-                "a step that does not fit ends with exit code 1"},
-    [OPTION_LAYERS] = {
-        "layers", STEP | COMMAND_MODEL, OPTION_COUNT, "N", .least = 1, .most = MODEL_MAX_LAYERS,
-        .otherwise = "all", .in_force = true, .help = "cut the model to its first N blocks"},
-    [OPTION_PROGRAM] = {
-        "program", COMMAND_EXPLAIN, OPTION_SWITCH,
-        .help = "print the program: what the host issues, in order"},
-    [OPTION_EXPAND] = {
-        "expand", COMMAND_EXPLAIN, OPTION_SWITCH,
-        .help = "operators and single tensors in place of bodies and groups"},
-    [OPTION_SECTION] = {
-        "section", COMMAND_EXPLAIN, OPTION_WORD, .words = section_words, .initial = "all",
-        .help = "only this section of the program"},
-    [OPTION_STATES] = {
-        "states", COMMAND_MODEL, OPTION_SWITCH,
-        .help = "bytes of parameters, gradients and optimizer, before any cut"},
-    [OPTION_SHARDS] = {
-        "shards", COMMAND_MODEL, OPTION_COUNT, "RANKS", .least = 1, .most = PLAN_MAX_RANKS,
-        .help = "how each parameter is cut over so many ranks, and what padding costs"},
-    [OPTION_OUTPUT] = {
-        "output", COMMAND_TRACE, OPTION_TEXT, "FILE",
-        .help = "export: the file to write, -o for short; compressed where the name ends in .gz; -: stdout"},
-    [OPTION_LIMIT] = {
-        "limit", COMMAND_HISTORY, OPTION_COUNT, "N", .least = 1, .most = INT64_MAX,
-        .initial = "20", .help = "the newest N runs"},
-    [OPTION_TIMEOUT] = {
-        "timeout", COMMAND_QUERY, OPTION_COUNT, "SECONDS", .most = 1000000000, .initial = "30",
-        .help = "how long the statement may take; 0: as long as it likes"},
-    [OPTION_DB] = {
-        "db", STORING | COMMAND_HISTORY | COMMAND_QUERY | COMMAND_TRACE, OPTION_TEXT, "FILE",
-        .otherwise = "UNSHARD_DB, else unshard/runs.db in XDG_DATA_HOME or ~/.local/share",
-        .help = "the run history, an SQLite database"},
-    [OPTION_NO_DB] = {
-        "no-db", STORING, OPTION_SWITCH, .help = "do not store the run"},
-    [OPTION_CSV] = {
-        "csv", COMMAND_QUERY, OPTION_SWITCH, .help = "comma-separated values in place of a table"},
-    [OPTION_JSON] = {
-        "json", COMMAND_ALL & ~(unsigned)(COMMAND_EXPLAIN | COMMAND_HELP), OPTION_SWITCH,
-        .help = "JSON in place of text: one object, of a query an array"},
-    [OPTION_COLOR] = {
-        "color", COMMAND_ALL, OPTION_WORD, .words = color_words, .initial = "auto",
-        .help = "auto: on a terminal, unless NO_COLOR is set"},
-    [OPTION_HELP] = {
-        "help", COMMAND_ALL, OPTION_SWITCH, .help = "print this help"},
-};
-/* clang-format on */
 
 static size_t count_names(const char *const *names)
 {
@@ -187,6 +60,8 @@ static enum status parse_word(const struct option_info *info, const char *text, 
         size_t length = strlen(all);
         snprintf(all + length, sizeof all - length, "%s %s", i ? "," : "", info->words[i]);
     }
+    if (info->kind == OPTION_WORD_OR_COUNT)
+        snprintf(all + strlen(all), sizeof all - strlen(all), ", or a number");
     err_set(err, STATUS_USAGE, "--%s: unknown value '%.80s'", info->name, text);
     return options_hint(err, text, info->words, all);
 }
@@ -232,19 +107,46 @@ static enum status parse_bytes(const struct option_info *info, const char *text,
                    info->name, text);
 }
 
-static enum status parse_value(const struct option_info *info, const char *text, uint64_t *out,
-                               struct err *err)
+/* A number above 0, in decimal notation. */
+static enum status parse_real(const struct option_info *info, const char *text, double *out,
+                              struct err *err)
+{
+    char *end;
+    const double value = strtod(text, &end);
+    if (!*text || *end || text[strspn(text, "0123456789.eE+-")] || !(value > 0 && value < 1e300))
+        return err_set(err, STATUS_USAGE, "--%s: '%.80s' is not a number above 0", info->name,
+                       text);
+    *out = value;
+    return STATUS_OK;
+}
+
+/* A number is kept beside the index that comes after all words. */
+static enum status parse_word_or_count(const struct option_info *info, const char *text,
+                                       struct option_value *out, struct err *err)
+{
+    if (!*text || text[strspn(text, "0123456789")])
+        return parse_word(info, text, &out->number, err);
+    out->number = count_names(info->words);
+    return parse_count(info, text, &out->count, err);
+}
+
+static enum status parse_value(const struct option_info *info, const char *text,
+                               struct option_value *out, struct err *err)
 {
     switch (info->kind) {
     case OPTION_COUNT:
-        return parse_count(info, text, out, err);
+        return parse_count(info, text, &out->number, err);
     case OPTION_BYTES:
-        return parse_bytes(info, text, out, err);
+        return parse_bytes(info, text, &out->number, err);
+    case OPTION_REAL:
+        return parse_real(info, text, &out->real, err);
     case OPTION_WORD:
-        return parse_word(info, text, out, err);
+        return parse_word(info, text, &out->number, err);
+    case OPTION_WORD_OR_COUNT:
+        return parse_word_or_count(info, text, out, err);
     case OPTION_SWITCH:
     case OPTION_TEXT:
-        *out = 1;
+        out->number = 1;
         return STATUS_OK;
     }
     return STATUS_OK;
@@ -253,10 +155,10 @@ static enum status parse_value(const struct option_info *info, const char *text,
 enum status options_take(struct options *options, enum option_id id, const char *text,
                          struct err *err)
 {
-    uint64_t number = 0;
-    enum status status = parse_value(&option_table[id], text, &number, err);
+    struct option_value value = {.text = text, .given = true};
+    enum status status = parse_value(&option_table[id], text, &value, err);
     if (status == STATUS_OK)
-        options->values[id] = (struct option_value){.text = text, .number = number, .given = true};
+        options->values[id] = value;
     return status;
 }
 

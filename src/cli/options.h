@@ -37,8 +37,28 @@ enum option_id {
     OPTION_ACCUM,
     OPTION_UNITS,
     OPTION_RESHARD,
+    OPTION_RESHARD_BACKWARD,
+    OPTION_NO_UNSHARD_BACKWARD,
     OPTION_PREFETCH,
     OPTION_PREFETCH_BACKWARD,
+    OPTION_BEHAVIOR,
+    OPTION_ARRANGE,
+    OPTION_STORAGE_DTYPE,
+    OPTION_PARAM_DTYPE,
+    OPTION_REDUCE_DTYPE,
+    OPTION_KEEP_FP32,
+    OPTION_FREEZE,
+    OPTION_IGNORE,
+    OPTION_SHARD_DIM,
+    OPTION_REPLICAS,
+    OPTION_SYNC,
+    OPTION_ALL_REDUCE,
+    OPTION_LAST_BACKWARD,
+    OPTION_REDUCE_INPUTS,
+    OPTION_SEPARATE_REDUCE_COMM,
+    OPTION_UNUSED,
+    OPTION_DIVIDE_FACTOR,
+    OPTION_FORCE_SUM,
     OPTION_AC,
     OPTION_OPS,
     OPTION_NORM,
@@ -63,14 +83,22 @@ enum option_id {
 };
 
 /* What a value is. The words of a WORD are the enum of the same order in the code that uses it. */
-enum option_kind { OPTION_SWITCH, OPTION_COUNT, OPTION_BYTES, OPTION_WORD, OPTION_TEXT };
+enum option_kind {
+    OPTION_SWITCH,
+    OPTION_COUNT,
+    OPTION_BYTES,
+    OPTION_REAL,
+    OPTION_WORD,
+    OPTION_WORD_OR_COUNT, /* of a count the number is that of a word after the last */
+    OPTION_TEXT
+};
 
 struct option_info {
     const char *name;
     unsigned commands; /* enum command_bits */
     enum option_kind kind;
     const char *argument;     /* what the help calls the value; of a WORD: its words */
-    const char *const *words; /* of a WORD: ends with NULL */
+    const char *const *words; /* of a WORD or WORD_OR_COUNT: ends with NULL */
     uint64_t least, most;     /* of a COUNT; most 0: all that 64 bits hold */
     const char *initial;      /* the default, as one would type it, or NULL */
     bool list;                /* `plan` takes several values, and compares them */
@@ -84,6 +112,8 @@ extern const struct option_info option_table[OPTION_N];
 struct option_value {
     const char *text; /* as typed, or the default; NULL: no value */
     uint64_t number;  /* count, bytes, index of the word, or 1 for a switch that is on */
+    uint64_t count;   /* of a WORD_OR_COUNT */
+    double real;      /* of a REAL */
     bool given;       /* on the command line */
 };
 

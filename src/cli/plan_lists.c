@@ -137,12 +137,12 @@ enum status plan_lists_read(const struct options *options, struct arena *arena,
 {
     struct plan_lists lists = {.n_row = 1};
     for (unsigned id = 0; id < OPTION_N; id++) {
-        if (!option_table[id].list)
+        const char *text = option_text(options, (enum option_id)id);
+        if (!option_table[id].list || !text)
             continue;
         struct plan_list *list = &lists.lists[lists.n_list++];
         list->id = (enum option_id)id;
         struct reading reading = {options, arena, list, 0, err};
-        const char *text = option_text(options, list->id);
         enum status status =
             id == OPTION_UNITS ? read_units(&reading, text) : add_separated(&reading, text);
         if (status != STATUS_OK)

@@ -15,10 +15,37 @@ static const struct {
     const char *key, *value;
 } fixed_choices[] = {
     {"system", "fsdp2"},
-    {"behavior", "torch-2.11"},
     {"loss", "eager"},
     {"optimizer", "adamw-fused"},
 };
+
+static struct policy_options policy_options_from(const struct options *options)
+{
+    return (struct policy_options){
+        .behavior = (enum behavior)option_number(options, OPTION_BEHAVIOR),
+        .storage = (enum dtype)option_number(options, OPTION_STORAGE_DTYPE),
+        .param = (enum dtype)option_number(options, OPTION_PARAM_DTYPE),
+        .reduce = (enum dtype)option_number(options, OPTION_REDUCE_DTYPE),
+        .keep_fp32 = option_text(options, OPTION_KEEP_FP32),
+        .freeze = option_text(options, OPTION_FREEZE),
+        .ignore = option_text(options, OPTION_IGNORE),
+        .shard_dim = option_text(options, OPTION_SHARD_DIM),
+    };
+}
+
+/* When and how gradients are reduced. Where nothing is given the words' first ones hold. */
+static void set_reduction(const struct options *options, struct plan_options *out)
+{
+    out->sync = (enum microbatches)option_number(options, OPTION_SYNC);
+    out->all_reduce = (enum microbatches)option_number(options, OPTION_ALL_REDUCE);
+    out->finish = (enum microbatches)option_number(options, OPTION_LAST_BACKWARD);
+    if (option_given(options, OPTION_REDUCE_INPUTS))
+        out->reduce_inputs = option_number(options, OPTION_REDUCE_INPUTS);
+    out->separate_reduce_comm = option_number(options, OPTION_SEPARATE_REDUCE_COMM);
+    out->zero_unused = option_number(options, OPTION_UNUSED);
+    out->force_sum = option_number(options, OPTION_FORCE_SUM);
+    out->divide_factor = options->values[OPTION_DIVIDE_FACTOR].real;
+}
 
 static struct plan_options plan_options_from(const struct options *options,
                                              const struct cluster *cluster)
@@ -30,7 +57,15 @@ static struct plan_options plan_options_from(const struct options *options,
     out.batch = option_number(options, OPTION_BATCH);
     out.accum = option_number(options, OPTION_ACCUM);
     out.units = option_text(options, OPTION_UNITS);
+    if (option_given(options, OPTION_REPLICAS))
+        out.replicas = option_number(options, OPTION_REPLICAS);
+    out.arrange = (enum arrange)option_number(options, OPTION_ARRANGE);
+    out.policy = policy_options_from(options);
+    set_reduction(options, &out);
     out.reshard = (enum reshard)option_number(options, OPTION_RESHARD);
+    out.reshard_ranks = options->values[OPTION_RESHARD].count;
+    out.reshard_backward = (enum microbatches)option_number(options, OPTION_RESHARD_BACKWARD);
+    out.no_unshard_backward = option_text(options, OPTION_NO_UNSHARD_BACKWARD);
     out.prefetch = option_number(options, OPTION_PREFETCH);
     out.prefetch_backward = option_number(options, OPTION_PREFETCH_BACKWARD);
     out.ac = (enum checkpointing)option_number(options, OPTION_AC);
@@ -135,12 +170,11 @@ void prepared_options_text(const struct options *options, struct text *out)
     }
 }
 
-void prepared_fixed_text(const struct prepared *prepared, struct text *out)
+void prepared_fixed_text(struct text *out)
 {
     for (size_t i = 0; i < sizeof fixed_choices / sizeof *fixed_choices; i++)
-        text_add(out, " %s" TERM_GLUE "%s,", fixed_choices[i].key, fixed_choices[i].value);
-    text_add(out, " param-dtype" TERM_GLUE "%s, reduce-dtype" TERM_GLUE "%s",
-             dtype_name(prepared->plan.param_dtype), dtype_name(prepared->plan.reduce_dtype));
+        text_add(out, "%s %s" TERM_GLUE "%s", i ? "," : "", fixed_choices[i].key,
+                 fixed_choices[i].value);
 }
 
 /* JSON keys have no dashes. */
@@ -169,13 +203,10 @@ struct cJSON *prepared_asked_json(const struct options *options, struct cJSON *p
     return object;
 }
 
-struct cJSON *prepared_options_json(const struct prepared *prepared, const struct options *options,
-                                    struct cJSON *parent)
+struct cJSON *prepared_options_json(const struct options *options, struct cJSON *parent)
 {
     struct cJSON *object = prepared_asked_json(options, parent);
     for (size_t i = 0; i < sizeof fixed_choices / sizeof *fixed_choices; i++)
         json_add_string(object, fixed_choices[i].key, fixed_choices[i].value);
-    json_add_string(object, "param_dtype", dtype_name(prepared->plan.param_dtype));
-    json_add_string(object, "reduce_dtype", dtype_name(prepared->plan.reduce_dtype));
     return object;
 }

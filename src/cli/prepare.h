@@ -49,11 +49,10 @@ enum status prepared_too_large(const struct options *options, const struct plan 
  * position only in this version. Each begins with a blank; option and value stay on one line.
  */
 void prepared_options_text(const struct options *options, struct text *out);
-void prepared_fixed_text(const struct prepared *prepared, struct text *out);
+void prepared_fixed_text(struct text *out);
 /* The first as an object. */
 struct cJSON *prepared_asked_json(const struct options *options, struct cJSON *parent);
 /* Both, as one object. */
-struct cJSON *prepared_options_json(const struct prepared *prepared, const struct options *options,
-                                    struct cJSON *parent);
+struct cJSON *prepared_options_json(const struct options *options, struct cJSON *parent);
 
 #endif

@@ -185,7 +185,7 @@ static void record_documents(const struct sim_report *report, struct arena *aren
     model_json_add(&prepared->model, model);
     model_json_add_tensors(&prepared->model, model);
     out->model_json = printed(model, arena);
-    out->plan_json = printed(prepared_options_json(prepared, report->options, parent), arena);
+    out->plan_json = printed(prepared_options_json(report->options, parent), arena);
     out->cluster_json = printed(cluster, arena);
     json_free(model);
     json_free(parent);

@@ -26,7 +26,7 @@ static void add_model(const struct sim_report *report, struct cJSON *root)
     json_add_u64(root, "parameters", prepared->model.n_element);
     json_add_u64(root, "units", prepared->plan.n_unit);
     json_add_string(root, "cluster", prepared->cluster.name);
-    prepared_options_json(prepared, report->options, root);
+    prepared_options_json(report->options, root);
 }
 
 static void add_time(const struct sim_report *report, struct cJSON *root)

@@ -1,0 +1,222 @@
+/*
+ * The option table; see options.h. A default stands as one would type it, or, where it is not worth
+ * a word in every answer, in the text alone.
+ */
+#include "src/cli/options.h"
+
+#include "src/cli/command.h"
+#include "src/cli/term.h"
+#include "src/plan.h"
+#include "src/program.h"
+
+enum {
+    TIMED = COMMAND_SIM | COMMAND_PLAN, /* the commands that simulate */
+    STEP = TIMED | COMMAND_EXPLAIN,     /* those that build a program */
+    STORING = TIMED,                    /* those that store what they find */
+};
+
+static const char *const reshard_words[] = {[RESHARD_AUTO] = "auto",
+                                            [RESHARD_YES] = "yes",
+                                            [RESHARD_NO] = "no",
+                                            [RESHARD_ALL_BUT_LAST] = "all-but-last",
+                                            NULL};
+static const char *const ac_words[] = {[AC_NONE] = "none", [AC_FULL] = "full", NULL};
+static const char *const ops_words[] = {
+    [OPS_TORCH_EAGER] = "torch-eager", [OPS_TORCH_COMPILE] = "torch-compile", NULL};
+static const char *const norm_words[] = {
+    [NORM_FUSED] = "fused", [NORM_COMPOSITE] = "composite", NULL};
+static const char *const dtype_words[] = {
+    [DTYPE_FP32] = "fp32", [DTYPE_BF16] = "bf16", [DTYPE_FP16] = "fp16", NULL};
+#define X(id, name) [BEHAVIOR_##id] = name,
+static const char *const behavior_words[] = {BEHAVIORS(X) NULL};
+#undef X
+#define X(id, name) [ARRANGE_##id] = name,
+static const char *const arrange_words[] = {ARRANGES(X) NULL};
+#undef X
+static const char *const microbatch_words[] = {
+    [MICROBATCH_EVERY] = "every", [MICROBATCH_LAST] = "last", NULL};
+static const char *const yes_words[] = {"no", "yes", NULL};
+static const char *const unused_words[] = {"skip", "zero", NULL};
+static const char *const allocator_words[] = {"caching", "expandable", NULL};
+static const char *const section_words[] = {[SECTION_INIT] = "init",
+                                            [SECTION_FIRST] = "first",
+                                            [SECTION_STEADY] = "steady",
+                                            [SECTION_N] = "all",
+                                            NULL};
+static const char *const color_words[] = {
+    [COLOR_AUTO] = "auto", [COLOR_ALWAYS] = "always", [COLOR_NEVER] = "never", NULL};
+
+/* clang-format off */
+const struct option_info option_table[OPTION_N] = {
+    [OPTION_CLUSTER] = {
+        "cluster", STEP, OPTION_TEXT, "NAME|FILE", .initial = "h100-sxm", .in_force = true,
+        .help = "the GPUs, links and host: a name of 'unshard cluster list' or a file like those"},
+    [OPTION_GPUS] = {
+        "gpus", STEP, OPTION_COUNT, "N", .least = 1, .most = PLAN_MAX_RANKS, .initial = "8",
+        .in_force = true, .help = "GPUs in all; each is one rank"},
+    [OPTION_NODES] = {
+        "nodes", STEP, OPTION_COUNT, "N", .least = 1, .most = PLAN_MAX_RANKS,
+        .otherwise = "GPUs / 8, rounded up", .in_force = true,
+        .help = "machines that the GPUs stand in, as many in each"},
+    [OPTION_SEQ] = {
+        "seq", STEP, OPTION_COUNT, "TOKENS", .least = 1,
+        .otherwise = "the model's; of a config.json its max_position_embeddings, at most 8192",
+        .in_force = true, .help = "length of a sequence"},
+    [OPTION_BATCH] = {
+        "batch", STEP, OPTION_COUNT, "N", .least = 1, .initial = "1", .in_force = true,
+        .help = "sequences in a microbatch of one GPU"},
+    [OPTION_ACCUM] = {
+        "accum", STEP, OPTION_COUNT, "N", .least = 1, .most = PLAN_MAX_ACCUM, .initial = "1",
+        .in_force = true, .help = "microbatches in a step; --sync says when gradients are reduced"},
+    [OPTION_UNITS] = {
+        "units", STEP, OPTION_TEXT, "SCHEME|PATTERNS|@FILE", .initial = "torchtitan",
+        .list = true, .initial_list = "block,block*2,block*4,attn+mlp,whole,torchtitan",
+        .in_force = true,
+        .help = "how the model is cut into FSDP units: block, block*K (K blocks to a unit), "
+                "attn+mlp, whole, torchtitan; or module paths with * and ?, separated by commas, "
+                "each match a unit; or a JSON file of such paths and of lists of them"},
+    [OPTION_RESHARD] = {
+        "reshard", STEP, OPTION_WORD_OR_COUNT, "RANKS", .words = reshard_words, .least = 1,
+        .most = PLAN_MAX_RANKS, .initial = "auto", .list = true, .in_force = true,
+        .help = "free a unit's parameters after its forward pass; auto: all units but the root; a "
+                "number: keep them cut over groups of so many ranks"},
+    [OPTION_RESHARD_BACKWARD] = {
+        "reshard-backward", STEP, OPTION_WORD, .words = microbatch_words, .list = true,
+        .otherwise = "every", .in_force = true,
+        .help = "the microbatches after whose backward pass a unit's parameters are freed"},
+    [OPTION_NO_UNSHARD_BACKWARD] = {
+        "no-unshard-backward", STEP, OPTION_TEXT, "UNITS", .otherwise = "none", .in_force = true,
+        .help = "units, as patterns, that are not gathered in backward, since it does not read them"},
+    [OPTION_PREFETCH] = {
+        "prefetch", STEP, OPTION_COUNT, "K", .initial = "0", .list = true, .in_force = true,
+        .help = "all-gathers issued ahead in forward; 0: implicit, by stream order alone"},
+    [OPTION_PREFETCH_BACKWARD] = {
+        "prefetch-backward", STEP, OPTION_COUNT, "K", .initial = "0", .list = true,
+        .in_force = true,
+        .help = "the same in backward; 0: implicit, one ahead"},
+    [OPTION_BEHAVIOR] = {
+        "behavior", STEP, OPTION_WORD, .words = behavior_words, .initial = "torch-2.11",
+        .list = true, .in_force = true,
+        .help = "which FSDP2 it is: a PyTorch, the published form of mixed packing, or this "
+                "program's own kernels"},
+    [OPTION_ARRANGE] = {
+        "arrange", STEP, OPTION_WORD, .words = arrange_words, .initial = "native", .list = true,
+        .in_force = true,
+        .help = "parameters of several compute dtypes: in one unit; in units by dtype; or in one, "
+                "with gradients cast before they are packed"},
+    [OPTION_STORAGE_DTYPE] = {
+        "storage-dtype", STEP, OPTION_WORD, .words = dtype_words, .initial = "fp32",
+        .in_force = true, .help = "what shards are stored and updated in"},
+    [OPTION_PARAM_DTYPE] = {
+        "param-dtype", STEP, OPTION_WORD, .words = dtype_words, .initial = "bf16",
+        .in_force = true, .help = "what parameters are gathered and computed in"},
+    [OPTION_REDUCE_DTYPE] = {
+        "reduce-dtype", STEP, OPTION_WORD, .words = dtype_words, .initial = "fp32",
+        .in_force = true, .help = "what gradients are reduced in"},
+    [OPTION_KEEP_FP32] = {
+        "keep-fp32", STEP, OPTION_TEXT, "PATTERNS", .otherwise = "the model family's own",
+        .in_force = true,
+        .help = "parameters that are gathered and computed in fp32 all the same"},
+    [OPTION_FREEZE] = {
+        "freeze", STEP, OPTION_TEXT, "PATTERNS", .otherwise = "none", .in_force = true,
+        .help = "parameters that are not trained"},
+    [OPTION_IGNORE] = {
+        "ignore", STEP, OPTION_TEXT, "PATTERNS", .otherwise = "none", .in_force = true,
+        .help = "parameters that no unit manages: each GPU has all of them"},
+    [OPTION_SHARD_DIM] = {
+        "shard-dim", STEP, OPTION_TEXT, "PATTERN=DIM", .otherwise = "0", .in_force = true,
+        .help = "parameters that are cut along another dimension, at the cost of more copies"},
+    [OPTION_REPLICAS] = {
+        "replicas", STEP, OPTION_COUNT, "N", .least = 1, .most = PLAN_MAX_RANKS, .otherwise = "1",
+        .in_force = true,
+        .help = "HSDP: so many sets of all shards, each on neighbouring GPUs"},
+    [OPTION_SYNC] = {
+        "sync", STEP, OPTION_WORD, .words = microbatch_words, .list = true, .otherwise = "every",
+        .in_force = true,
+        .help = "the microbatches whose gradients are reduced; last: until then they stay whole"},
+    [OPTION_ALL_REDUCE] = {
+        "all-reduce", STEP, OPTION_WORD, .words = microbatch_words, .otherwise = "every",
+        .in_force = true, .help = "the same over replicas"},
+    [OPTION_LAST_BACKWARD] = {
+        "last-backward", STEP, OPTION_WORD, .words = microbatch_words, .otherwise = "every",
+        .in_force = true,
+        .help = "the microbatches at whose end everything is waited for (set_is_last_backward)"},
+    [OPTION_REDUCE_INPUTS] = {
+        "reduce-inputs", STEP, OPTION_COUNT, "K", .least = 1, .most = 64, .list = true,
+        .otherwise = "1", .in_force = true,
+        .help = "packed gradients that may wait for their reduce-scatter at once"},
+    [OPTION_SEPARATE_REDUCE_COMM] = {
+        "separate-reduce-comm", STEP, OPTION_WORD, .words = yes_words, .list = true,
+        .otherwise = "no", .in_force = true,
+        .help = "reduce-scatters on a communicator of their own, beside all-gathers"},
+    [OPTION_UNUSED] = {
+        "unused", STEP, OPTION_WORD, .words = unused_words, .otherwise = "skip", .in_force = true,
+        .help = "parameters without gradient: not reduced, or reduced as zeros"},
+    [OPTION_DIVIDE_FACTOR] = {
+        "divide-factor", STEP, OPTION_REAL, "F", .otherwise = "the number of GPUs",
+        .in_force = true, .help = "what the sum of gradients is divided by"},
+    [OPTION_FORCE_SUM] = {
+        "force-sum", STEP, OPTION_WORD, .words = yes_words, .otherwise = "no", .in_force = true,
+        .help = "reduce by plain sums and divide in a kernel"},
+    [OPTION_AC] = {
+        "ac", STEP, OPTION_WORD, .words = ac_words, .initial = "none", .list = true, .in_force = true,
+        .help = "activation checkpointing; full: each block is computed again in backward"},
+    [OPTION_OPS] = {
+        "ops", STEP, OPTION_WORD, .words = ops_words, .initial = "torch-eager", .in_force = true,
+        .help = "whose kernels and buffers a block has"},
+    [OPTION_NORM] = {
+        "norm", STEP, OPTION_WORD, .words = norm_words, .initial = "fused", .in_force = true,
+        .help = "RMSNorm as one kernel, or as the operators it is made of"},
+    [OPTION_ALLOCATOR] = {
+        "allocator", TIMED, OPTION_WORD, .words = allocator_words, .initial = "caching",
+        .list = true, .in_force = true, .help = "PyTorch's caching allocator, or its expandable segments"},
+    [OPTION_MEMORY] = {
+        "memory", TIMED, OPTION_BYTES, "BYTES", .otherwise = "the GPU's size",
+        .in_force = true,
+        .help = "memory of one GPU, as in 72GiB or 80GB; when given it is a limit: "
+                "a step that does not fit ends with exit code 1"},
+    [OPTION_LAYERS] = {
+        "layers", STEP | COMMAND_MODEL, OPTION_COUNT, "N", .least = 1, .most = MODEL_MAX_LAYERS,
+        .otherwise = "all", .in_force = true, .help = "cut the model to its first N blocks"},
+    [OPTION_PROGRAM] = {
+        "program", COMMAND_EXPLAIN, OPTION_SWITCH,
+        .help = "print the program: what the host issues, in order"},
+    [OPTION_EXPAND] = {
+        "expand", COMMAND_EXPLAIN, OPTION_SWITCH,
+        .help = "operators and single tensors in place of bodies and groups"},
+    [OPTION_SECTION] = {
+        "section", COMMAND_EXPLAIN, OPTION_WORD, .words = section_words, .initial = "all",
+        .help = "only this section of the program"},
+    [OPTION_STATES] = {
+        "states", COMMAND_MODEL, OPTION_SWITCH,
+        .help = "bytes of parameters, gradients and optimizer, before any cut"},
+    [OPTION_SHARDS] = {
+        "shards", COMMAND_MODEL, OPTION_COUNT, "RANKS", .least = 1, .most = PLAN_MAX_RANKS,
+        .help = "how each parameter is cut over so many ranks, and what padding costs"},
+    [OPTION_OUTPUT] = {
+        "output", COMMAND_TRACE, OPTION_TEXT, "FILE",
+        .help = "export: the file to write, -o for short; compressed where the name ends in .gz; -: stdout"},
+    [OPTION_LIMIT] = {
+        "limit", COMMAND_HISTORY, OPTION_COUNT, "N", .least = 1, .most = INT64_MAX,
+        .initial = "20", .help = "the newest N runs"},
+    [OPTION_TIMEOUT] = {
+        "timeout", COMMAND_QUERY, OPTION_COUNT, "SECONDS", .most = 1000000000, .initial = "30",
+        .help = "how long the statement may take; 0: as long as it likes"},
+    [OPTION_DB] = {
+        "db", STORING | COMMAND_HISTORY | COMMAND_QUERY | COMMAND_TRACE, OPTION_TEXT, "FILE",
+        .otherwise = "UNSHARD_DB, else unshard/runs.db in XDG_DATA_HOME or ~/.local/share",
+        .help = "the run history, an SQLite database"},
+    [OPTION_NO_DB] = {
+        "no-db", STORING, OPTION_SWITCH, .help = "do not store the run"},
+    [OPTION_CSV] = {
+        "csv", COMMAND_QUERY, OPTION_SWITCH, .help = "comma-separated values in place of a table"},
+    [OPTION_JSON] = {
+        "json", COMMAND_ALL & ~(unsigned)(COMMAND_EXPLAIN | COMMAND_HELP), OPTION_SWITCH,
+        .help = "JSON in place of text: one object, of a query an array"},
+    [OPTION_COLOR] = {
+        "color", COMMAND_ALL, OPTION_WORD, .words = color_words, .initial = "auto",
+        .help = "auto: on a terminal, unless NO_COLOR is set"},
+    [OPTION_HELP] = {
+        "help", COMMAND_ALL, OPTION_SWITCH, .help = "print this help"},
+};
+/* clang-format on */
