@@ -26,7 +26,14 @@ const char *eligible_arrange(enum behavior behavior, enum arrange arrange)
     if (behavior == BEHAVIOR_TORCH_2_15)
         return "torch-2.15 has gradients in the reduce dtype already, so that nothing is left to "
                "cast";
+    if (behavior == BEHAVIOR_TORCH_2_15_0)
+        return "torch-2.15.0 casts gradients while it packs them";
     return NULL;
+}
+
+static bool is_of_2_15(enum behavior behavior)
+{
+    return behavior == BEHAVIOR_TORCH_2_15 || behavior == BEHAVIOR_TORCH_2_15_0;
 }
 
 static const struct param_policy *policy_of(const struct eligible_unit *unit, uint32_t i)
@@ -88,7 +95,7 @@ static uint32_t casts_up(const struct eligible_unit *unit, struct text *out)
         if (p->compute != DTYPE_FP32 || p->storage == DTYPE_FP32)
             continue;
         text_add(out,
-                 "%sunit '%s': '%s' is stored in %s and computes in fp32; torch-2.15 takes the "
+                 "%sunit '%s': '%s' is stored in %s and computes in fp32; PyTorch takes the "
                  "default or the original dtype only, so store it in fp32",
                  out->length ? "\n" : "", unit->name, name_of(unit, i),
                  dtype_name((enum dtype)p->storage));
@@ -99,7 +106,7 @@ static uint32_t casts_up(const struct eligible_unit *unit, struct text *out)
 
 uint32_t eligible_unit(const struct eligible_unit *unit, enum behavior behavior, struct text *out)
 {
-    const bool one_reduce = behavior == BEHAVIOR_TORCH_2_11 || behavior == BEHAVIOR_TORCH_2_15;
+    const bool one_reduce = behavior == BEHAVIOR_TORCH_2_11 || is_of_2_15(behavior);
     uint32_t n =
         differ(unit, COLUMN_STORAGE, "storage", "the trainable parameters of a unit need one", out);
 
@@ -109,7 +116,7 @@ uint32_t eligible_unit(const struct eligible_unit *unit, enum behavior behavior,
     if (one_reduce)
         n += differ(unit, COLUMN_REDUCE, "reduce", "a unit is reduced in one before torch-pr196626",
                     out);
-    if (behavior == BEHAVIOR_TORCH_2_15)
+    if (is_of_2_15(behavior))
         n += casts_up(unit, out);
     return n;
 }

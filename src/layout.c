@@ -132,6 +132,7 @@ static void place_in_reduce(const struct plan *plan, const struct param_policy *
     bucket->padded_elements = bucket->shard_elements * plan->shard_ranks;
     const uint64_t grad_bytes = place->numel * dtype_bytes((enum dtype)policy->grad);
     bucket->grad_bytes += grad_bytes;
+    bucket->grad_dtypes |= (uint8_t)(1u << policy->grad);
     if (policy->shard_dim != 0) {
         bucket->n_crosswise++;
         bucket->crosswise_grad_bytes += grad_bytes;

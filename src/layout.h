@@ -40,7 +40,8 @@ struct bucket {
     uint64_t crosswise_grad_bytes; /* of these, gradients cut along another dimension than 0 */
     uint64_t precast_elements;     /* gradients in another dtype than this one */
     uint32_t n_crosswise, n_precast;
-    uint8_t storage; /* dtype of its shards */
+    uint8_t storage;     /* dtype of its shards */
+    uint8_t grad_dtypes; /* a bit for each dtype among its gradients */
 };
 
 /* Parameters of one (storage, compute) pair: one foreach copy casts them all. */

@@ -137,9 +137,13 @@ src_libcore_a_SOURCES = \
 	src/place.h \
 	src/plan.c \
 	src/plan.h \
+	src/plan_by_dtype.c \
+	src/plan_by_dtype.h \
 	src/plan_cut.c \
 	src/plan_cut.h \
 	src/plan_cut_inner.h \
+	src/plan_ranks.c \
+	src/plan_ranks.h \
 	src/plan_refuse.c \
 	src/plan_schemes.c \
 	src/plan_schemes.h \

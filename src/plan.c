@@ -10,11 +10,10 @@
 #include <inttypes.h>
 
 #include "src/arch/arch.h"
+#include "src/plan_by_dtype.h"
 #include "src/plan_cut.h"
+#include "src/plan_ranks.h"
 #include "src/plan_units.h"
-
-/* Of a node that nobody described. */
-enum { GPUS_PER_NODE = 8 };
 
 struct plan_options plan_options_default(void)
 {
@@ -35,9 +34,9 @@ static enum status check_counts(const struct plan_options *o, struct err *err)
         const char *name;
         uint64_t count, max;
     } counts[] = {
-        {"gpus", o->gpus, PLAN_MAX_RANKS},   {"batch", o->batch, UINT64_MAX},
-        {"accum", o->accum, PLAN_MAX_ACCUM}, {"seq", o->seq, UINT64_MAX},
-        {"nodes", o->nodes, PLAN_MAX_RANKS},
+        {"gpus", o->gpus, PLAN_MAX_RANKS},         {"batch", o->batch, UINT64_MAX},
+        {"accum", o->accum, PLAN_MAX_ACCUM},       {"seq", o->seq, UINT64_MAX},
+        {"replicas", o->replicas, PLAN_MAX_RANKS}, {"reduce-inputs", o->reduce_inputs, UINT32_MAX},
     };
     for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
         if (counts[i].count == 0)
@@ -53,64 +52,75 @@ static enum status check_counts(const struct plan_options *o, struct err *err)
     return STATUS_OK;
 }
 
-static enum status check_nodes(const struct plan_options *o, bool chosen_here, struct err *err)
-{
-    if (o->gpus % o->nodes == 0)
-        return STATUS_OK;
-    if (chosen_here)
-        return err_set(err, STATUS_USAGE,
-                       "%" PRIu64 " gpus do not fill nodes of %d, nor do %" PRIu64 " nodes share "
-                       "them evenly; give --nodes, which divides them",
-                       o->gpus, GPUS_PER_NODE, o->nodes);
-    return err_set(err, STATUS_USAGE,
-                   "%" PRIu64 " gpus are no multiple of %" PRIu64 " nodes; all nodes have "
-                   "equally many",
-                   o->gpus, o->nodes);
-}
-
 static void fill_defaults(struct plan_options *o, const struct model *model, struct arena *arena)
 {
-    if (o->nodes == 0)
-        o->nodes = o->gpus <= GPUS_PER_NODE ? 1 : (o->gpus - 1) / GPUS_PER_NODE + 1;
     if (o->seq == 0)
         o->seq = model->dims.default_seq;
     o->units = arena_strdup(arena, o->units);
 }
 
+/* What a behavior or a policy makes impossible whatever the units are. */
+static enum status check_arrange(const struct plan_options *o, struct err *err)
+{
+    const char *why = eligible_arrange(o->policy.behavior, o->arrange);
+    if (!why)
+        return STATUS_OK;
+    return err_set(err, STATUS_NO, "arrangement %s does not exist: %s", arrange_name(o->arrange),
+                   why);
+}
+
+static enum status check_length(const struct plan *plan, struct err *err)
+{
+    if (plan->options.accum * plan->n_segment <= PLAN_MAX_UNROLLED)
+        return STATUS_OK;
+    return err_set(err, STATUS_USAGE,
+                   "accum %" PRIu64 " times %" PRIu32 " segments is more than %d, which is the "
+                   "longest step that is built; lower accum",
+                   plan->options.accum, plan->n_segment, PLAN_MAX_UNROLLED);
+}
+
+/* Units, once the plan has everything else. */
+static enum status resolve_units(struct plan *plan, struct arena *arena, struct err *err)
+{
+    struct unit_drafts drafts;
+    enum status status = plan_units_draft(plan->model, plan->options.units, arena, &drafts, err);
+
+    if (!status && plan->options.arrange == ARRANGE_BY_DTYPE)
+        status = plan_by_dtype(plan, arena, &drafts, err);
+    if (!status)
+        status = plan_cut(plan, &drafts, arena, err);
+    return status;
+}
+
 enum status plan_resolve(const struct model *model, const struct plan_options *options,
                          struct arena *arena, struct plan *out, struct err *err)
 {
-    struct plan plan = {.model = model,
-                        .options = *options,
-                        .param_dtype = options->policy.param,
-                        .reduce_dtype = options->policy.reduce};
+    struct plan plan = {
+        .model = model,
+        .options = *options,
+        .param_dtype = options->policy.param,
+        .reduce_dtype = options->policy.reduce,
+    };
+    struct param_policy *policy = NULL;
+    enum status status = STATUS_OK;
+
     assert(options->reshard < RESHARD_N && options->ac < AC_N);
     if (model->n_piece == 0)
         return arch_fail_step(model, err);
     fill_defaults(&plan.options, model, arena);
-    enum status status = check_counts(&plan.options, err);
     if (!status)
-        status = check_nodes(&plan.options, options->nodes == 0, err);
-    if (status)
-        return status;
-    struct param_policy *policy;
-    status = policy_resolve(model, &plan.options.policy, arena, &policy, err);
-    if (status)
-        return status;
+        status = check_counts(&plan.options, err);
+    if (!status)
+        status = plan_ranks(&plan, err);
+    if (!status)
+        status = check_arrange(&plan.options, err);
+    if (!status)
+        status = policy_resolve(model, &plan.options.policy, arena, &policy, err);
     plan.policy = policy;
-    plan.world = plan.options.gpus;
-    plan.shard_ranks = plan.options.gpus / plan.options.replicas;
-    plan.gpus_per_node = plan.options.gpus / plan.options.nodes;
-
-    struct unit_drafts drafts;
-    status = plan_units_draft(model, plan.options.units, arena, &drafts, err);
     if (!status)
-        status = plan_cut(&plan, &drafts, arena, err);
-    if (!status && plan.options.accum * plan.n_segment > PLAN_MAX_UNROLLED)
-        status = err_set(err, STATUS_USAGE,
-                         "accum %" PRIu64 " times %" PRIu32 " segments is more than %d, which is "
-                         "the longest step that is built; lower accum",
-                         plan.options.accum, plan.n_segment, PLAN_MAX_UNROLLED);
+        status = resolve_units(&plan, arena, err);
+    if (!status)
+        status = check_length(&plan, err);
     if (!status)
         *out = plan;
     return status;

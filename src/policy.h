@@ -13,10 +13,15 @@
 
 #include "src/model.h"
 
-/* Which PyTorch is modelled. X(ENUM, name) */
+/*
+ * Which PyTorch is modelled. torch-2.15 is main of October 2026, in which autograd yields gradients
+ * in the reduce dtype; the release 2.15.0 leaves them in the compute dtype until they accumulate,
+ * and casts while it packs. X(ENUM, name)
+ */
 #define BEHAVIORS(X)                    \
     X(TORCH_2_11, "torch-2.11")         \
     X(TORCH_2_15, "torch-2.15")         \
+    X(TORCH_2_15_0, "torch-2.15.0")     \
     X(TORCH_PR196626, "torch-pr196626") \
     X(UNSHARD, "unshard")
 

@@ -97,8 +97,8 @@ const struct option_info option_table[OPTION_N] = {
     [OPTION_BEHAVIOR] = {
         "behavior", STEP, OPTION_WORD, .words = behavior_words, .initial = "torch-2.11",
         .list = true, .in_force = true,
-        .help = "which FSDP2 it is: a PyTorch, the published form of mixed packing, or this "
-                "program's own kernels"},
+        .help = "which FSDP2 it is: releases up to 2.14, main of October 2026, the release 2.15.0, the "
+                "published form of mixed packing, or this program's own kernels"},
     [OPTION_ARRANGE] = {
         "arrange", STEP, OPTION_WORD, .words = arrange_words, .initial = "native", .list = true,
         .in_force = true,

@@ -99,6 +99,18 @@ static uint32_t alloc_cat_temp(struct schedule *sched, uint32_t u, const struct 
     return temp;
 }
 
+/* One; but 2.15.0 makes one launch for each dtype of fresh gradients. */
+static uint32_t pack_kernels(const struct schedule *sched, const struct bucket *bucket,
+                             const struct sources *from)
+{
+    const bool fresh =
+        from->grads == NO_BUFFER || sched->build.program->buffers[from->grads].role == ROLE_GRADS;
+
+    return fresh && sched->plan->options.policy.behavior == BEHAVIOR_TORCH_2_15_0
+               ? (uint32_t)__builtin_popcount(bucket->grad_dtypes)
+               : 1;
+}
+
 static uint32_t pack(struct schedule *sched, uint32_t u, uint32_t b, const struct sources *from)
 {
     const struct bucket *bucket = &layout_of(sched, u)->buckets[b];
@@ -115,7 +127,8 @@ static uint32_t pack(struct schedule *sched, uint32_t u, uint32_t b, const struc
     task->dtype = bucket->dtype;
     task->bucket = (uint8_t)b;
     task->elements = bucket->padded_elements;
-    task->kernels = (uint16_t)(1 + (crosswise ? bucket->n_crosswise : 0));
+    task->kernels =
+        (uint16_t)(pack_kernels(sched, bucket, from) + (crosswise ? bucket->n_crosswise : 0));
     read_sources(sched, from);
     if (casts)
         build_access(&sched->build, cast, ACCESS_READ);

@@ -1,0 +1,80 @@
+/*
+ * Counts of ranks that have to divide one another; see plan_ranks.h.
+ */
+#include "src/plan_ranks.h"
+
+#include <inttypes.h>
+
+/* Of a node that nobody described. */
+enum { GPUS_PER_NODE = 8 };
+
+static enum status check_nodes(const struct plan_options *o, bool chosen_here, struct err *err)
+{
+    if (o->nodes == 0 || o->nodes > PLAN_MAX_RANKS)
+        return err_set(err, STATUS_USAGE, "nodes is %" PRIu64 ", from 1 to %d are possible",
+                       o->nodes, PLAN_MAX_RANKS);
+    if (o->gpus % o->nodes == 0)
+        return STATUS_OK;
+    if (chosen_here)
+        return err_set(err, STATUS_USAGE,
+                       "%" PRIu64 " gpus do not fill nodes of %d, nor do %" PRIu64 " nodes share "
+                       "them evenly; give --nodes, which divides them",
+                       o->gpus, GPUS_PER_NODE, o->nodes);
+    return err_set(err, STATUS_USAGE,
+                   "%" PRIu64 " gpus are no multiple of %" PRIu64 " nodes; all nodes have "
+                   "equally many",
+                   o->gpus, o->nodes);
+}
+
+static enum status check_replicas(const struct plan *plan, struct err *err)
+{
+    const struct plan_options *o = &plan->options;
+    const uint64_t per_node = plan->gpus_per_node;
+
+    if (o->gpus % o->replicas != 0)
+        return err_set(err, STATUS_USAGE,
+                       "%" PRIu64 " gpus do not hold %" PRIu64 " replicas of equally many", o->gpus,
+                       o->replicas);
+    if (plan->shard_ranks % per_node == 0 || per_node % plan->shard_ranks == 0)
+        return STATUS_OK;
+    return err_set(err, STATUS_USAGE,
+                   "a replica on %" PRIu64 " gpus neither fills nodes of %" PRIu64 " nor divides "
+                   "one; change --replicas or --nodes",
+                   plan->shard_ranks, per_node);
+}
+
+/* As in fully_shard 1 is no, and all ranks are yes. */
+static enum status check_reshard(struct plan *plan, struct err *err)
+{
+    struct plan_options *o = &plan->options;
+
+    if (o->reshard != RESHARD_RANKS)
+        return STATUS_OK;
+    if (o->reshard_ranks == 0 || plan->shard_ranks % o->reshard_ranks != 0)
+        return err_set(err, STATUS_USAGE,
+                       "reshard %" PRIu64 " is no factor of the %" PRIu64
+                       " ranks that parameters are cut over",
+                       o->reshard_ranks, plan->shard_ranks);
+    if (o->reshard_ranks == 1)
+        o->reshard = RESHARD_NO;
+    else if (o->reshard_ranks == plan->shard_ranks)
+        o->reshard = RESHARD_YES;
+    return STATUS_OK;
+}
+
+enum status plan_ranks(struct plan *plan, struct err *err)
+{
+    struct plan_options *o = &plan->options;
+    const bool chosen_here = o->nodes == 0;
+
+    if (chosen_here)
+        o->nodes = o->gpus <= GPUS_PER_NODE ? 1 : (o->gpus - 1) / GPUS_PER_NODE + 1;
+    enum status status = check_nodes(o, chosen_here, err);
+    if (status)
+        return status;
+    plan->world = o->gpus;
+    plan->gpus_per_node = o->gpus / o->nodes;
+    plan->shard_ranks = o->gpus / o->replicas;
+    status = check_replicas(plan, err);
+    return status ? status : check_reshard(plan, err);
+}
