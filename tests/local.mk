@@ -79,6 +79,7 @@ c_tests = \
 	tests/query_views.t \
 	tests/safetensors.t \
 	tests/simulate.t \
+	tests/stalls.t \
 	tests/store.t \
 	tests/store_crowd.t \
 	tests/store_faults.t \
@@ -126,6 +127,7 @@ tests_query_t_SOURCES = tests/query.c
 tests_query_views_t_SOURCES = tests/query_views.c
 tests_safetensors_t_SOURCES = tests/safetensors.c
 tests_simulate_t_SOURCES = tests/simulate.c
+tests_stalls_t_SOURCES = tests/stalls.c
 tests_store_t_SOURCES = tests/store.c
 tests_store_crowd_t_SOURCES = tests/store_crowd.c
 tests_store_faults_t_SOURCES = tests/store_faults.c
