@@ -20,7 +20,9 @@ sim_libsim_a_SOURCES = \
 	sim/simulate.c \
 	sim/simulate.h \
 	sim/stalls.c \
-	sim/stalls.h
+	sim/stalls.h \
+	sim/what_if.c \
+	sim/what_if.h
 
 # Clusters are JSON files to edit and strings in the program; --cluster FILE reads one at run time.
 # src/cluster.c has the table and parses; it includes the strings.

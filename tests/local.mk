@@ -91,7 +91,8 @@ c_tests = \
 	tests/trace_fuzz.t \
 	tests/trace_json.t \
 	tests/verify.t \
-	tests/verify_waits.t
+	tests/verify_waits.t \
+	tests/what_if.t
 check_PROGRAMS += $(c_tests)
 tests_alloc_fuzz_t_SOURCES = tests/alloc_fuzz.c
 tests_alloc_repeat_t_SOURCES = tests/alloc_repeat.c
@@ -140,6 +141,7 @@ tests_trace_fuzz_t_SOURCES = tests/trace_fuzz.c
 tests_trace_json_t_SOURCES = tests/trace_json.c
 tests_verify_t_SOURCES = tests/verify.c
 tests_verify_waits_t_SOURCES = tests/verify_waits.c
+tests_what_if_t_SOURCES = tests/what_if.c
 # Not a test: writes traces for tests/trace_python.sh.
 check_PROGRAMS += tests/trace_make
 tests_trace_make_SOURCES = tests/trace_make.c

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sim/what_if.h"
 #include "src/cli/command.h"
 #include "src/cli/term.h"
 #include "src/plan.h"
@@ -35,6 +36,15 @@ static const char *const ops_words[] = {
 static const char *const norm_words[] = {
     [NORM_FUSED] = "fused", [NORM_COMPOSITE] = "composite", NULL};
 static const char *const allocator_words[] = {"caching", "expandable", NULL};
+static const char *const what_if_words_all[] = {
+#define X(id, name, words) [WHAT_IF_##id] = name,
+    WHAT_IFS(X)
+#undef X
+        NULL};
+#define X(id, name, words) "; " name ": " words
+static const char what_if_help[] =
+    "brackets, the step again with one cost at zero; several are separated by commas" WHAT_IFS(X);
+#undef X
 static const char *const section_words[] = {[SECTION_INIT] = "init",
                                             [SECTION_FIRST] = "first",
                                             [SECTION_STEADY] = "steady",
@@ -103,6 +113,9 @@ const struct option_info option_table[OPTION_N] = {
     [OPTION_LAYERS] = {
         "layers", STEP | COMMAND_MODEL, OPTION_COUNT, "N", .least = 1, .most = MODEL_MAX_LAYERS,
         .otherwise = "all", .in_force = true, .help = "cut the model to its first N blocks"},
+    [OPTION_WHAT_IF] = {
+        "what-if", COMMAND_SIM, OPTION_WORDS, .words = what_if_words_all,
+        .help = what_if_help},
     [OPTION_PROGRAM] = {
         "program", COMMAND_EXPLAIN, OPTION_SWITCH,
         .help = "print the program: what the host issues, in order"},
@@ -191,6 +204,25 @@ static enum status parse_word(const struct option_info *info, const char *text, 
     return options_hint(err, text, info->words, all);
 }
 
+static enum status parse_words(const struct option_info *info, const char *text, uint64_t *out,
+                               struct err *err)
+{
+    *out = 0;
+    for (const char *word = text;; word++) {
+        const size_t length = strcspn(word, ",");
+        char one[96];
+        uint64_t index = 0;
+        snprintf(one, sizeof one, "%.*s", (int)length, word);
+        enum status status = parse_word(info, one, &index, err);
+        if (status != STATUS_OK)
+            return status;
+        *out |= UINT64_C(1) << index;
+        word += length;
+        if (!*word)
+            return STATUS_OK;
+    }
+}
+
 static enum status parse_count(const struct option_info *info, const char *text, uint64_t *out,
                                struct err *err)
 {
@@ -242,6 +274,8 @@ static enum status parse_value(const struct option_info *info, const char *text,
         return parse_bytes(info, text, out, err);
     case OPTION_WORD:
         return parse_word(info, text, out, err);
+    case OPTION_WORDS:
+        return parse_words(info, text, out, err);
     case OPTION_SWITCH:
     case OPTION_TEXT:
         *out = 1;

@@ -45,6 +45,7 @@ enum option_id {
     OPTION_ALLOCATOR,
     OPTION_MEMORY,
     OPTION_LAYERS,
+    OPTION_WHAT_IF,
     OPTION_PROGRAM,
     OPTION_EXPAND,
     OPTION_SECTION,
@@ -62,15 +63,25 @@ enum option_id {
     OPTION_N
 };
 
-/* What a value is. The words of a WORD are the enum of the same order in the code that uses it. */
-enum option_kind { OPTION_SWITCH, OPTION_COUNT, OPTION_BYTES, OPTION_WORD, OPTION_TEXT };
+/*
+ * What a value is. The words of a WORD are the enum of the same order in the code that uses it; of
+ * WORDS, separated by commas, each is a bit.
+ */
+enum option_kind {
+    OPTION_SWITCH,
+    OPTION_COUNT,
+    OPTION_BYTES,
+    OPTION_WORD,
+    OPTION_WORDS,
+    OPTION_TEXT
+};
 
 struct option_info {
     const char *name;
     unsigned commands; /* enum command_bits */
     enum option_kind kind;
-    const char *argument;     /* what the help calls the value; of a WORD: its words */
-    const char *const *words; /* of a WORD: ends with NULL */
+    const char *argument;     /* what the help calls the value; of WORD and WORDS: the words */
+    const char *const *words; /* of WORD and WORDS: ends with NULL */
     uint64_t least, most;     /* of a COUNT; most 0: all that 64 bits hold */
     const char *initial;      /* the default, as one would type it, or NULL */
     bool list;                /* `plan` takes several values, and compares them */
@@ -83,7 +94,7 @@ extern const struct option_info option_table[OPTION_N];
 
 struct option_value {
     const char *text; /* as typed, or the default; NULL: no value */
-    uint64_t number;  /* count, bytes, index of the word, or 1 for a switch that is on */
+    uint64_t number;  /* count, bytes, index of a word, bits of words, 1 for a switch that is on */
     bool given;       /* on the command line */
 };
 
