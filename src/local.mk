@@ -30,6 +30,7 @@ src_libcli_a_SOURCES = \
 	src/cli/help.h \
 	src/cli/history.c \
 	src/cli/history.h \
+	src/cli/history_read.c \
 	src/cli/model_shards.c \
 	src/cli/model_shards.h \
 	src/cli/options.c \
