@@ -19,7 +19,7 @@
     X(COPY, "copy", "a copy on another stream runs")                                \
     X(HOST, "host", "the host is still at it")                                      \
     X(HOST_WAIT, "host-wait", "the host waited for an event")                       \
-    X(ALLOCATOR, "allocator", "memory was given back, for which the device must be idle")
+    X(ALLOCATOR, "allocator", "memory was given back, which needs an idle device")
 
 enum stall_cause {
 #define X(id, name, words) STALL_##id,

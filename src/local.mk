@@ -24,6 +24,9 @@ src_libcli_a_SOURCES = \
 	src/cli/command.h \
 	src/cli/evaluate.c \
 	src/cli/evaluate.h \
+	src/cli/explain_json.c \
+	src/cli/explain_report.h \
+	src/cli/explain_text.c \
 	src/cli/grid.c \
 	src/cli/grid.h \
 	src/cli/help.c \
@@ -58,9 +61,13 @@ src_libcli_a_SOURCES = \
 	src/cli/prepare.h \
 	src/cli/record.c \
 	src/cli/record.h \
+	src/cli/remedy.c \
+	src/cli/remedy.h \
 	src/cli/sim_json.c \
 	src/cli/sim_report.h \
 	src/cli/sim_text.c \
+	src/cli/stored_run.c \
+	src/cli/stored_run.h \
 	src/cli/term.c \
 	src/cli/term.h
 

@@ -150,6 +150,7 @@ sh_tests = \
 	tests/bench.sh \
 	tests/cli.sh \
 	tests/docs.sh \
+	tests/explain_command.sh \
 	tests/history.sh \
 	tests/includes.sh \
 	tests/plan_command.sh \

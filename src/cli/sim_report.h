@@ -50,6 +50,8 @@ struct sim_report {
 
 /* Where memory ran out, at what request, and of how much: for a step that does not fit. */
 void sim_report_shortage(const struct sim_report *report, struct text *out);
+/* A line for each: it does not fit; addresses do not repeat. */
+void sim_report_warn(const struct sim_report *report, struct text *warnings);
 const char *sim_report_unit(const struct sim_report *report, uint16_t unit); /* NULL: no unit */
 
 /* The brackets that were asked for; nothing where there are none. */

@@ -266,3 +266,17 @@ void sim_report_text(const struct sim_report *report, const struct term *term, s
     text_add(out, "\n%sprogram %016llx, verified%s\n", term->quiet,
              (unsigned long long)program_hash(&report->prepared->program), term->plain);
 }
+
+void sim_report_warn(const struct sim_report *report, struct text *warnings)
+{
+    char bytes[32];
+    if (!report->fits) {
+        text_add(warnings, "does not fit: ");
+        sim_report_shortage(report, warnings);
+        text_add(warnings, "; with memory enough it would reserve %s\n",
+                 text_bytes(report->reserved_bytes, bytes));
+    }
+    if (report->placement.period == 0)
+        text_add(warnings, "addresses do not repeat within %u steady steps\n",
+                 report->placement.n_step - 1);
+}
