@@ -78,7 +78,7 @@ static enum status engine_open(void *self, const struct program *program,
     (void)placement;
     engine->program = program;
     engine->host_ns = engine->comm_free_ns = 0;
-    engine->n_span = engine->n_record = engine->n_collective = engine->n_step = 0;
+    engine->n_span = engine->n_record = engine->n_collective = engine->n_step = engine->n_stop = 0;
     engine->n_started = engine->n_passed = 0;
     engine->comm_waiters = engine->awake = 0;
     for (uint32_t s = 0; s < STREAM_N; s++) {
@@ -182,6 +182,17 @@ static enum status engine_wait(void *self, uint32_t event, enum stream stream, s
     return STATUS_OK;
 }
 
+/* The host goes on at ns, or at once where that has passed. */
+static void stop_host(struct engine *engine, int64_t ns, uint32_t record)
+{
+    const struct stop stop = {.ns = ns, .record = record};
+
+    if (ns <= engine->host_ns)
+        return;
+    engine->host_ns = ns;
+    APPEND(engine, engine->stops, engine->n_stop, engine->cap_stop, stop);
+}
+
 static enum status engine_host_wait(void *self, uint32_t event, struct err *err)
 {
     struct engine *engine = self;
@@ -197,7 +208,7 @@ static enum status engine_host_wait(void *self, uint32_t event, struct err *err)
         snprintf(host, sizeof host, "the host for event %u", event);
         return engine_deadlock(engine, host, err);
     }
-    engine->host_ns = later(engine->host_ns, record->ns);
+    stop_host(engine, record->ns, id);
     return STATUS_OK;
 }
 
@@ -211,8 +222,10 @@ static enum status engine_segment(void *self, const struct segment_op *op, struc
     const enum status status = engine_run_all(engine, err);
     if (status != STATUS_OK)
         return status;
+    int64_t idle_ns = 0;
     for (uint32_t s = 0; s < STREAM_N; s++)
-        engine->host_ns = later(engine->host_ns, engine->queues[s].free_ns);
+        idle_ns = later(idle_ns, engine->queues[s].free_ns);
+    stop_host(engine, idle_ns, NO_RECORD);
     return STATUS_OK;
 }
 

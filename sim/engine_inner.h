@@ -1,6 +1,7 @@
 /*
- * Inside the virtual clock: what sim/engine.c (the host: calls, queues, its own time) and
- * sim/engine_run.c (the device: streams, communicator, contention) share. Nobody else includes it.
+ * Inside the virtual clock: what sim/engine.c (the host: calls, queues, its own time),
+ * sim/engine_run.c (the device: streams, communicator, contention) and sim/causes.c (what held each
+ * task) share. Nobody else includes it.
  *
  * Invariants: collectives are disjoint in time and in order of start, and so are the tasks of one
  * stream; every time fits in 63 bits, because what may be issued is bounded (left_ns).
@@ -29,6 +30,12 @@ struct record {
 };
 #define NO_RECORD UINT32_MAX
 
+/* The host stood still until ns, for a record or, with NO_RECORD, for all streams. */
+struct stop {
+    int64_t ns;
+    uint32_t record;
+};
+
 /* Bits of what can wait: one a stream, one for the host. */
 enum { BIT_C = 1 << STREAM_C, BIT_HOST = 1 << STREAM_N, BITS_STREAMS = BIT_HOST - 1 };
 _Static_assert(BIT_HOST <= UINT8_MAX, "record.waiters holds all bits");
@@ -49,8 +56,9 @@ struct engine {
     uint32_t *collectives; /* in spans */
     uint32_t *latest;      /* by event: its last record */
     uint32_t *step_spans;  /* by step: spans when it was over */
-    uint32_t n_span, n_record, n_collective, n_step;
-    uint32_t cap_span, cap_record, cap_collective, cap_latest, cap_step;
+    struct stop *stops;    /* those that cost the host time */
+    uint32_t n_span, n_record, n_collective, n_step, n_stop;
+    uint32_t cap_span, cap_record, cap_collective, cap_latest, cap_step, cap_stop;
 
     /* What has run. */
     uint32_t n_started; /* of the collectives */
@@ -68,6 +76,11 @@ static inline int64_t later(int64_t a, int64_t b)
 void engine_run_streams(struct engine *engine);
 /* The same, and then every queue is done; else STATUS_RUN. */
 enum status engine_run_all(struct engine *engine, struct err *err);
+/*
+ * When all is done: the end of a span, had the host issued all of it at once. *passed, 0 at first,
+ * is the caller's place among the collectives, for spans of C in their order.
+ */
+int64_t engine_worked_end(const struct engine *engine, uint32_t id, uint32_t *passed);
 /* STATUS_RUN: host (what it waits for) and all streams that are not done, with what stops them. */
 enum status engine_deadlock(const struct engine *engine, const char *host, struct err *err);
 

@@ -1,5 +1,7 @@
 noinst_LIBRARIES += sim/libsim.a
 sim_libsim_a_SOURCES = \
+	sim/causes.c \
+	sim/causes.h \
 	sim/cost.c \
 	sim/cost.h \
 	sim/cost_comm.c \
@@ -8,6 +10,8 @@ sim_libsim_a_SOURCES = \
 	sim/cost_range.c \
 	sim/cost_range.h \
 	sim/cost_unit.c \
+	sim/critical_path.c \
+	sim/critical_path.h \
 	sim/engine.c \
 	sim/engine.h \
 	sim/engine_inner.h \
@@ -15,7 +19,11 @@ sim_libsim_a_SOURCES = \
 	sim/interval_set.c \
 	sim/interval_set.h \
 	sim/simulate.c \
-	sim/simulate.h
+	sim/simulate.h \
+	sim/stalls.c \
+	sim/stalls.h \
+	sim/what_if.c \
+	sim/what_if.h
 
 # Clusters are JSON files to edit and strings in the program; --cluster FILE reads one at run time.
 # src/cluster.c has the table and parses; it includes the strings.

@@ -24,12 +24,16 @@ src_libcli_a_SOURCES = \
 	src/cli/command.h \
 	src/cli/evaluate.c \
 	src/cli/evaluate.h \
+	src/cli/explain_json.c \
+	src/cli/explain_report.h \
+	src/cli/explain_text.c \
 	src/cli/grid.c \
 	src/cli/grid.h \
 	src/cli/help.c \
 	src/cli/help.h \
 	src/cli/history.c \
 	src/cli/history.h \
+	src/cli/history_read.c \
 	src/cli/model_shards.c \
 	src/cli/model_shards.h \
 	src/cli/option_table.c \
@@ -58,9 +62,13 @@ src_libcli_a_SOURCES = \
 	src/cli/prepare.h \
 	src/cli/record.c \
 	src/cli/record.h \
+	src/cli/remedy.c \
+	src/cli/remedy.h \
 	src/cli/sim_json.c \
 	src/cli/sim_report.h \
 	src/cli/sim_text.c \
+	src/cli/stored_run.c \
+	src/cli/stored_run.h \
 	src/cli/term.c \
 	src/cli/term.h
 

@@ -161,15 +161,12 @@ static enum status read_hugging_face(const struct json_at *root, struct arena *a
     return status;
 }
 
-/* A config.json, or unshard's own format, which brings a name of its own. */
-static enum status read_json(const char *file, struct arena *arena, struct source *source,
-                             struct err *err)
+/* A config.json, or unshard's own format, which brings a name of its own. Releases doc. */
+static enum status read_document(struct json_doc *doc, const char *file, struct arena *arena,
+                                 struct source *source, struct err *err)
 {
-    struct json_doc doc;
-    enum status status = json_read_file(file, &doc, err);
-    if (status)
-        return status;
-    struct json_at root = json_root(&doc);
+    struct json_at root = json_root(doc);
+    enum status status;
     source->file = file;
     if (!json_is_object(&root))
         status = json_fail(&root, err, "must be an object with a model's configuration");
@@ -178,8 +175,16 @@ static enum status read_json(const char *file, struct arena *arena, struct sourc
                                  &source->parameters, err);
     else
         status = read_hugging_face(&root, arena, &source->model, err);
-    json_release(&doc);
+    json_release(doc);
     return status;
+}
+
+static enum status read_json(const char *file, struct arena *arena, struct source *source,
+                             struct err *err)
+{
+    struct json_doc doc;
+    enum status status = json_read_file(file, &doc, err);
+    return status ? status : read_document(&doc, file, arena, source, err);
 }
 
 static bool is_there(const char *path)
@@ -295,24 +300,43 @@ static enum status cut_layers(struct model *model, uint64_t layers, struct err *
     return STATUS_OK;
 }
 
+/* Make what was read, hold it against what the source counts and lists, then cut it. */
+static enum status make_and_check(struct source *source, uint64_t layers, struct arena *arena,
+                                  struct model *out, struct err *err)
+{
+    bool whole = layers == 0 || source->parameters > 0 || source->tensors.n > 0;
+    enum status status = STATUS_OK;
+    if (whole)
+        status = make(source, arena, err);
+    if (!status && whole)
+        status = check(source, arena, err);
+    if (!status && layers > 0) {
+        status = cut_layers(&source->model, layers, err);
+        if (!status)
+            status = make(source, arena, err);
+    }
+    if (status)
+        return status;
+    model_note_stored(&source->model, &source->tensors, arena);
+    *out = source->model;
+    return STATUS_OK;
+}
+
 enum status model_open(const char *what, uint64_t layers, struct arena *arena, struct model *out,
                        struct err *err)
 {
     struct source source;
     enum status status = read_source(what, arena, &source, err);
-    bool whole = !status && (layers == 0 || source.parameters > 0 || source.tensors.n > 0);
-    if (whole)
-        status = make(&source, arena, err);
-    if (!status && whole)
-        status = check(&source, arena, err);
-    if (!status && layers > 0) {
-        status = cut_layers(&source.model, layers, err);
-        if (!status)
-            status = make(&source, arena, err);
-    }
-    if (status)
-        return status;
-    model_note_stored(&source.model, &source.tensors, arena);
-    *out = source.model;
-    return STATUS_OK;
+    return status ? status : make_and_check(&source, layers, arena, out, err);
+}
+
+enum status model_open_json(const char *json, const char *name, uint64_t layers,
+                            struct arena *arena, struct model *out, struct err *err)
+{
+    struct source source = {.model = {.name = name}};
+    struct json_doc doc;
+    enum status status = json_parse(json, name, &doc, err);
+    if (!status)
+        status = read_document(&doc, name, arena, &source, err);
+    return status ? status : make_and_check(&source, layers, arena, out, err);
 }

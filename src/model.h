@@ -125,6 +125,10 @@ struct model {
 enum status model_open(const char *what, uint64_t layers, struct arena *arena, struct model *out,
                        struct err *err);
 
+/* The same of what such a file has in it; name is what messages call it, and lives as the model. */
+enum status model_open_json(const char *json, const char *name, uint64_t layers,
+                            struct arena *arena, struct model *out, struct err *err);
+
 /* Index of the module with this path, or -1. */
 int model_module(const struct model *model, const char *path);
 

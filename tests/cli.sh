@@ -49,7 +49,7 @@ ok "an unknown option gets the nearest one" complains 2 "did you mean '--gpus'?"
 ok "the beginning of an option gets that one" complains 2 "did you mean '--layers'?" \
     sim llama3-8b --lay 1
 ok "an unknown letter" complains 2 "unknown option '-q'" sim llama3-8b -q
-ok "an option of another command" complains 2 "takes no --memory" explain llama3-8b --memory 1GB
+ok "an option of another command" complains 2 "takes no --no-db" explain llama3-8b --no-db
 ok "a value that is missing" complains 2 "--gpus needs a value" sim llama3-8b --gpus
 ok "a value that a switch does not take" complains 2 "--json takes no value" sim llama3-8b --json=1
 ok "an unknown word gets the nearest one" complains 2 "did you mean 'always'?" sim x --color alway
@@ -81,7 +81,7 @@ ok "an unknown cluster gets the nearest one" complains 2 "'h100-sxm'" \
     sim llama3-8b --cluster h100-sx
 ok "a pattern that matches nothing" complains 2 "'model.layer.*'" \
     sim llama3-8b --units 'model.layer.*'
-ok "nothing to explain" complains 2 "give --program" explain llama3-8b
+ok "nothing to explain" complains 2 "no run or model" explain
 ok "a word that model does not know" complains 2 "did you mean 'list'?" model lst
 ok "model show without a model" complains 2 "no model" model show
 ok "model list with a model" complains 2 "extra argument" model list llama3-8b
@@ -317,7 +317,7 @@ ok "a limit below what is outside torch" exits 1 sim llama3-8b --memory 1MiB
 # narrow ARGUMENTS: no line is over 100 columns or ends in a blank; of a program the comments
 narrow() {
     run "$@"
-    test "$1" != explain || sed -i '/^#/!d' "$tmp/out"
+    case $* in *--program*) sed -i '/^#/!d' "$tmp/out" ;; esac
     awk 'length > 100 || / $/ { print "# " $0; bad = 1 } END { exit bad || NR == 0 }' "$tmp/out"
 }
 models=$("$UNSHARD" model list | sed 's/ .*//')
@@ -329,7 +329,8 @@ for model in $models; do
     simple-llm) ok "sim $model is refused" complains 1 "'qkv_proj'" sim "$model"; continue ;;
     esac
     ok "sim $model is no wider than a page" narrow sim "$model"
-    ok "the head of explain $model" narrow explain "$model" --program --section init
+    ok "the head of explain $model --program" narrow explain "$model" --program --section init
+    ok "explain $model" narrow explain "$model"
 done
 for cluster in $clusters; do
     ok "cluster show $cluster" narrow cluster show "$cluster"

@@ -4,9 +4,12 @@
  * The slow one below goes through time ns by ns and asks everybody at each of them what can be done
  * now; no queue is run ahead of another. What a WAIT is for is found by search in the list of all
  * that is issued. It shares nothing with the engine but the prices.
+ *
+ * What the engine's causes say of these programs has to sum up to their times, whatever they are.
  */
 #include <string.h>
 
+#include "sim/stalls.h"
 #include "tests/engine_rig.h"
 #include "tests/tap.h"
 
@@ -305,6 +308,68 @@ static bool same_spans(const struct slow *slow, const struct engine *engine)
     return n == count_launches(slow);
 }
 
+/* The pieces of the last step's critical path follow one another from its begin to its end. */
+static bool path_is_whole(const struct causes *causes, uint32_t step, struct arena *arena)
+{
+    const int64_t end_ns = causes_end_ns(causes, step);
+    int64_t at_ns = causes_end_ns(causes, step - 1);
+    struct path path;
+
+    critical_path(causes, step, arena, &path);
+    for (uint32_t i = 0; i < path.n; i++) {
+        if (path.at[i].begin_ns != at_ns || path.at[i].end_ns <= at_ns)
+            return false;
+        at_ns = path.at[i].end_ns;
+    }
+    return path.n == 0 ? end_ns <= at_ns : end_ns == at_ns;
+}
+
+/* Time of the last step in which nothing runs on C, asked of the spans alone. */
+static int64_t idle_on_c(const struct causes *causes, uint32_t step)
+{
+    const int64_t end_ns = causes_end_ns(causes, step);
+    int64_t idle_ns = 0, free_ns = causes_end_ns(causes, step - 1);
+
+    for (uint32_t i = 0; i < causes->n_span; i++) {
+        const struct span *span = &causes->spans[i];
+        if (causes->program->tasks[span->task].stream != STREAM_C || span->end_ns <= free_ns)
+            continue;
+        idle_ns += span->start_ns > free_ns ? span->start_ns - free_ns : 0;
+        free_ns = span->end_ns;
+    }
+    return idle_ns + (end_ns > free_ns ? end_ns - free_ns : 0);
+}
+
+/* Stalls cover that time, and each of them is parted without a rest. */
+static bool stalls_are_whole(const struct causes *causes, uint32_t step, struct arena *arena)
+{
+    struct stalls stalls;
+    int64_t outside_ns = 0, by_cause_ns = 0;
+
+    stalls_find(causes, step, arena, &stalls);
+    for (uint32_t i = 0; i < stalls.n; i++) {
+        const struct stall *stall = &stalls.at[i];
+        int64_t left_ns = stall->end_ns - stall->begin_ns;
+        outside_ns += stall->inside ? 0 : left_ns;
+        for (unsigned c = 0; c < STALL_CAUSE_N; c++)
+            left_ns -= stall->parts_ns[c];
+        if (left_ns != 0)
+            return false;
+    }
+    for (unsigned c = 0; c < STALL_CAUSE_N; c++)
+        by_cause_ns += stalls.by_cause_ns[c];
+    return by_cause_ns == stalls.idle_ns && outside_ns == idle_on_c(causes, step);
+}
+
+static bool is_explained(struct random_case *c)
+{
+    struct causes causes;
+
+    causes_find(c->rig.engine, &c->rig.arena, &causes);
+    return path_is_whole(&causes, c->steps, &c->rig.arena) &&
+           stalls_are_whole(&causes, c->steps, &c->rig.arena);
+}
+
 /* Was anything longer than its price says for a task alone? */
 static bool has_contention(const struct slow *slow)
 {
@@ -333,7 +398,7 @@ static bool same_again(struct random_case *c)
 int main(void)
 {
     uint64_t state = tap_seed(20240611);
-    uint32_t equal = 0, blocked = 0, contended = 0, repeated = 0;
+    uint32_t equal = 0, blocked = 0, contended = 0, repeated = 0, explained = 0;
     static struct random_case c;
     static struct slow slow;
 
@@ -350,10 +415,12 @@ int main(void)
         equal += same;
         blocked += slow.deadlock;
         contended += !slow.deadlock && has_contention(&slow);
+        explained += slow.deadlock || is_explained(&c);
         repeated += same_again(&c);
         rig_release(&c.rig);
     }
     is_int(equal, N_CASES, "the engine is as the slow simulator in all random programs");
+    is_int(explained, N_CASES, "critical path and stalls sum to the step and to its idle time");
     is_int(repeated, N_CASES, "a second run gives the same spans");
     tap_note("%u blocked, %u with contention", blocked, contended);
     ok(blocked > N_CASES / 30 && blocked < N_CASES / 3, "some of the programs block for ever");

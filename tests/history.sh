@@ -22,6 +22,11 @@ ok "of the same model, cluster and plan" is "$(documents)" "cluster,1 model,1 pl
 ok "and the same program at the same addresses" is "$(sql 'select count(distinct program_hash),
     count(distinct placement_hash) from v_run where run <> 2')" 1,1
 
+run sim $tiny --what-if no-comm,infinite-host --json
+ok "a bracket is printed" is "$(grep -c gain_ns "$tmp/out")" 2
+ok "and leaves no trace in the run" is "$(sql 'select count(*), count(distinct step_ns),
+    count(distinct options) from v_run where run in (3, 4)')" 2,1,1
+
 # --- a cluster that differs in a digit is another one
 cat >"$tmp/near.json" <<END
 {"schema": "unshard.cluster/1", "base": "h100-sxm", "name": "h100-sxm", "description": "near",
@@ -39,44 +44,44 @@ run plan $tiny --units block,whole --json
 ok "plan stores each of its rows" is "$(grep -c '"run_id":.*[0-9]' "$tmp/out")" 2
 ok "which share a group that no other run has" is "$(sql \
     "select kind, count(*), count(distinct plan_group) from v_run group by kind order by kind" \
-    | tr '\n' ' ')" "plan,2,1 sim,6,0 "
+    | tr '\n' ' ')" "plan,2,1 sim,7,0 "
 ok "and have options of their own" is "$(sql \
     "select json_extract(options, '\$.units') from v_run where kind = 'plan' order by run" \
     | tr '\n' ' ')" "block whole "
 run plan $tiny --units block,whole
 ok "plan says which runs they are" is "$(tail -n 1 "$tmp/out")" \
-    "runs 9 to 10 stored in $UNSHARD_DB"
+    "runs 10 to 11 stored in $UNSHARD_DB"
 
 # --- history list
 column() { sed 1d "$tmp/out" | awk -v n="$1" '{ print $n }' | tr '\n' ' '; }
 ok "history list" exits 0 history list
-ok "lists the newest run first" is "$(column 1)" "10 9 8 7 6 5 4 3 2 1 "
-ok "with day and time" grep -q '^10  20[0-9-]\{8\} [0-9:]\{8\}  plan  ' "$tmp/out"
+ok "lists the newest run first" is "$(column 1)" "11 10 9 8 7 6 5 4 3 2 1 "
+ok "with day and time" grep -q '^11  20[0-9-]\{8\} [0-9:]\{8\}  plan  ' "$tmp/out"
 run history list --limit 2
-ok "--limit lists less" is "$(column 1)" "10 9 "
+ok "--limit lists less" is "$(column 1)" "11 10 "
 run history list --limit 1 --json
 ok "JSON names its schema" is "$(field schema)" unshard.history_list/1
 ok "and has ns and bytes" is "$(field step_ns),$(field reserved_bytes),$(field fits)" "$(sql \
     "select step_ns, max(peak_reserved_bytes, first_peak_reserved_bytes, init_peak_bytes),
-     iif(fits, 'true', 'false') from v_run where run = 10")"
+     iif(fits, 'true', 'false') from v_run where run = 11")"
 ok "as a time since 1970" is "$(sql "select strftime('%Y-%m-%d %H:%M:%S', $(field created_ns) \
     / 1000000000, 'unixepoch')")" "$(field created)"
 ok "a step that does not fit is listed as such" sh -c \
-    '"$UNSHARD" sim llama3-405b --layers 40 2>/dev/null | grep -q "run 11 stored" &&
+    '"$UNSHARD" sim llama3-405b --layers 40 2>/dev/null | grep -q "run 12 stored" &&
      "$UNSHARD" history list --limit 1 | grep -q " no$"'
 
 # --- where it is
 unset XDG_DATA_HOME
 kept=$UNSHARD_DB
 run sim $tiny --no-db --json
-ok "--no-db stores nothing" is "$(field run_id),$(sql 'select max(run) from v_run')" null,11
+ok "--no-db stores nothing" is "$(field run_id),$(sql 'select max(run) from v_run')" null,12
 run sim $tiny --no-db
 ok "and says nothing of it" sh -c "! grep -q stored '$tmp/out'"
 run sim $tiny --db "$tmp/a folder/more/runs.db"
 ok "--db is another file, in folders that are made" is "$(tail -n 1 "$tmp/out")" \
     "run 1 stored in $tmp/a folder/more/runs.db"
 ok "for reading too" is "$("$UNSHARD" history list --db "$tmp/a folder/more/runs.db" | wc -l)" 2
-ok "UNSHARD_DB is left alone then" is "$(sql 'select max(run) from v_run')" 11
+ok "UNSHARD_DB is left alone then" is "$(sql 'select max(run) from v_run')" 12
 unset UNSHARD_DB
 HOME=$tmp/home && export HOME
 run sim $tiny

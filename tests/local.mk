@@ -80,6 +80,7 @@ c_tests = \
 	tests/query_views.t \
 	tests/safetensors.t \
 	tests/simulate.t \
+	tests/stalls.t \
 	tests/store.t \
 	tests/store_crowd.t \
 	tests/store_faults.t \
@@ -91,7 +92,8 @@ c_tests = \
 	tests/trace_fuzz.t \
 	tests/trace_json.t \
 	tests/verify.t \
-	tests/verify_waits.t
+	tests/verify_waits.t \
+	tests/what_if.t
 check_PROGRAMS += $(c_tests)
 tests_alloc_fuzz_t_SOURCES = tests/alloc_fuzz.c
 tests_alloc_repeat_t_SOURCES = tests/alloc_repeat.c
@@ -128,6 +130,7 @@ tests_query_t_SOURCES = tests/query.c
 tests_query_views_t_SOURCES = tests/query_views.c
 tests_safetensors_t_SOURCES = tests/safetensors.c
 tests_simulate_t_SOURCES = tests/simulate.c
+tests_stalls_t_SOURCES = tests/stalls.c
 tests_store_t_SOURCES = tests/store.c
 tests_store_crowd_t_SOURCES = tests/store_crowd.c
 tests_store_faults_t_SOURCES = tests/store_faults.c
@@ -140,6 +143,7 @@ tests_trace_fuzz_t_SOURCES = tests/trace_fuzz.c
 tests_trace_json_t_SOURCES = tests/trace_json.c
 tests_verify_t_SOURCES = tests/verify.c
 tests_verify_waits_t_SOURCES = tests/verify_waits.c
+tests_what_if_t_SOURCES = tests/what_if.c
 # Not a test: writes traces for tests/trace_python.sh.
 check_PROGRAMS += tests/trace_make
 tests_trace_make_SOURCES = tests/trace_make.c
@@ -148,6 +152,7 @@ sh_tests = \
 	tests/bench.sh \
 	tests/cli.sh \
 	tests/docs.sh \
+	tests/explain_command.sh \
 	tests/history.sh \
 	tests/includes.sh \
 	tests/plan_command.sh \

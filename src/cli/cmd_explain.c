@@ -1,8 +1,12 @@
 /*
- * `unshard explain`: the program that a step is, as text (src/program_print.h).
+ * `unshard explain`: why a step takes as long as it does; or, with --program, the program that it
+ * is, as text (src/program_print.h).
+ *
+ * Simulates a model, or a run of the history again, and stores nothing.
  */
-#include "src/cli/command.h"
-#include "src/cli/prepare.h"
+#include "src/cli/evaluate.h"
+#include "src/cli/explain_report.h"
+#include "src/cli/history.h"
 #include "src/program_print.h"
 
 /* A comment of its own, however many lines that takes. */
@@ -42,14 +46,59 @@ static void print_program(const struct prepared *prepared, const struct options 
     }
 }
 
+static enum status explain(const struct options *options, struct prepared *prepared,
+                           struct explain_report *report, struct err *err)
+{
+    struct arena *arena = &prepared->arena;
+    struct path path;
+    enum status status = evaluate(options, prepared, &report->step, err);
+    if (status != STATUS_OK)
+        return status;
+    causes_find(report->step.engine, arena, &report->causes);
+    report->begin_ns = causes_end_ns(&report->causes, SIMULATED_STEPS - 1);
+    critical_path(&report->causes, SIMULATED_STEPS, arena, &path);
+    report->path = path_sums(&report->causes, &path);
+    stalls_find(&report->causes, SIMULATED_STEPS, arena, &report->stalls);
+    return remedies_try(&report->step, &report->stalls, arena, &report->trials, err);
+}
+
+static enum status print_explanation(const struct options *options, struct prepared *prepared,
+                                     const struct stored_run *stored, struct output *out,
+                                     struct err *err)
+{
+    struct explain_report report = {.stored = stored};
+    enum status status = explain(options, prepared, &report, err);
+    if (status != STATUS_OK)
+        return status;
+    if (option_given(options, OPTION_JSON))
+        explain_report_json(&report, &out->result);
+    else
+        explain_report_text(&report, &out->term, &out->result);
+    sim_report_warn(&report.step, &out->warnings);
+    return STATUS_OK;
+}
+
 enum status cmd_explain(struct options *options, struct output *out, struct err *err)
 {
-    if (!option_given(options, OPTION_PROGRAM))
-        return err_set(err, STATUS_USAGE, "nothing to explain is named; give --program");
-    struct prepared prepared;
-    enum status status = prepare(options, &prepared, err);
-    if (status == STATUS_OK)
+    const bool is_run = history_is_run(options->operands[0]);
+    struct prepared prepared = {0};
+    struct stored_run stored;
+    struct arena arena;
+    if (option_given(options, OPTION_PROGRAM) && option_given(options, OPTION_JSON))
+        return err_set(err, STATUS_USAGE, "a program has no JSON; leave out --program or --json");
+    arena_init(&arena);
+    enum status status = is_run ? stored_run_prepare(options, &arena, &stored, &prepared, err)
+                                : prepare(options, &prepared, err);
+    if (status != STATUS_OK)
+        goto out;
+    if (is_run)
+        stored_run_warn(&stored, &prepared, &out->warnings);
+    if (option_given(options, OPTION_PROGRAM))
         print_program(&prepared, options, &out->result);
+    else
+        status = print_explanation(options, &prepared, is_run ? &stored : NULL, out, err);
+out:
     prepared_release(&prepared);
+    arena_release(&arena);
     return status;
 }

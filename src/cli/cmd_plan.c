@@ -253,7 +253,7 @@ enum status cmd_plan(struct options *options, struct output *out, struct err *er
     status = plan_lists_read(options, &c.arena, &c.report.lists, err);
     if (status != STATUS_OK)
         goto out;
-    status = prepare_open(options, &c.prepared, err);
+    status = prepare_open(options, NULL, &c.prepared, err);
     if (status != STATUS_OK)
         goto out;
     status = check_units(&c, err);

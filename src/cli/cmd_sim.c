@@ -6,20 +6,6 @@
 #include "src/cli/evaluate.h"
 #include "src/cli/history.h"
 
-static void warn_of_memory(const struct sim_report *report, struct text *warnings)
-{
-    char bytes[32];
-    if (!report->fits) {
-        text_add(warnings, "does not fit: ");
-        sim_report_shortage(report, warnings);
-        text_add(warnings, "; with memory enough it would reserve %s\n",
-                 text_bytes(report->reserved_bytes, bytes));
-    }
-    if (report->placement.period == 0)
-        text_add(warnings, "addresses do not repeat within %u steady steps\n",
-                 report->placement.n_step - 1);
-}
-
 enum status cmd_sim(struct options *options, struct output *out, struct err *err)
 {
     struct prepared prepared = {0};
@@ -42,7 +28,7 @@ enum status cmd_sim(struct options *options, struct output *out, struct err *err
         sim_report_text(&report, &out->term, &out->result);
         history_text(&history, &out->term, &out->result);
     }
-    warn_of_memory(&report, &out->warnings);
+    sim_report_warn(&report, &out->warnings);
     if (!report.fits && option_given(options, OPTION_MEMORY))
         status = STATUS_NO;
 out:

@@ -4,58 +4,14 @@
  * The format and its rules are in traces/; here are the words around them.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "db/query.h"
 #include "src/cli/command.h"
 #include "src/cli/history.h"
 #include "src/json.h"
 #include "traces/chrome.h"
 #include "traces/trace_check.h"
-
-static enum status take_id(void *self, int n, const char *const *names,
-                           const struct query_value *values, struct err *err)
-{
-    int64_t *id = self;
-    (void)n;
-    (void)names;
-    (void)err;
-    if (values && values[0].kind == QUERY_INTEGER)
-        *id = strtoll(values[0].text, NULL, 10);
-    return STATUS_OK;
-}
-
-/* A number, or the newest; 0 where there is none. */
-static enum status find_run(const char *word, const char *path, int64_t *out, struct err *err)
-{
-    static const struct query newest = {.sql = "SELECT max(run) FROM v_run"};
-    uint64_t number;
-    if (!strcmp(word, "last"))
-        return query_run(path, &newest, take_id, out, err);
-    if (!text_to_u64(word, &number) || number == 0 || number > INT64_MAX)
-        return err_set(err, STATUS_USAGE,
-                       "'%.80s' is no run; give a number of 'unshard history list', or last", word);
-    *out = (int64_t)number;
-    return STATUS_OK;
-}
-
-static enum status read_run(const struct options *options, struct arena *arena, int64_t *id,
-                            struct run *run, struct err *err)
-{
-    struct store *store = NULL;
-    const char *path;
-    enum status status = history_path(options, arena, &path, err);
-    if (status == STATUS_OK)
-        status = find_run(options->operands[1], path, id, err);
-    if (status == STATUS_OK)
-        status = store_open_read(path, &store, err);
-    if (status == STATUS_OK)
-        status = store_get(store, *id, arena, run, err);
-    store_close(store);
-    return status;
-}
 
 static void say_exported(const struct options *options, int64_t id, const struct run *run,
                          struct output *out)
@@ -95,7 +51,7 @@ static enum status export(const struct options *options, struct output *out, str
     int64_t id = 0;
     if (!path || !*path)
         return err_set(err, STATUS_USAGE, "no file to write; give -o FILE, or -o - for stdout");
-    enum status status = read_run(options, arena, &id, &run, err);
+    enum status status = history_read(options, options->operands[1], arena, &id, &run, err);
     if (status == STATUS_OK)
         status = chrome_write(&run, &rank_0, path, err);
     if (status == STATUS_OK && is_regular(path))

@@ -14,24 +14,40 @@ static const double NEAR_LIMIT = 0.92;
 static const double BAND_EXPANDABLE_LOW = 0.02, BAND_EXPANDABLE_HIGH = 0.05, BAND_CACHING = 0.08,
                     BAND_RETRIES = 0.10;
 
-static enum status simulate_spreads(struct prepared *prepared, struct prices *mid,
-                                    struct sim_report *report, struct err *err)
+static enum status simulate_spreads(struct prepared *prepared, struct sim_report *report,
+                                    struct err *err)
 {
     for (unsigned spread = 0; spread < SPREAD_N; spread++) {
-        struct prices prices;
+        struct prices *prices = &report->prices[spread];
         enum status status = cost_price(&prepared->cluster, (enum spread)spread, &prepared->program,
-                                        &prepared->arena, &prices, err);
+                                        &prepared->arena, prices, err);
         if (status != STATUS_OK)
             return status;
         status =
-            simulate(&prepared->program, &prices, &report->placement, &prepared->arena,
+            simulate(&prepared->program, prices, &report->placement, &prepared->arena,
                      &report->time[spread], spread == SPREAD_MID ? &report->engine : NULL, err);
         if (status != STATUS_OK)
             return status;
-        if (prices.leaves_table)
-            report->leaves_table = prices.leaves_table;
-        if (spread == SPREAD_MID)
-            *mid = prices;
+        if (prices->leaves_table)
+            report->leaves_table = prices->leaves_table;
+    }
+    return STATUS_OK;
+}
+
+static enum status simulate_brackets(struct prepared *prepared, struct sim_report *report,
+                                     struct err *err)
+{
+    report->what_if = option_number(report->options, OPTION_WHAT_IF);
+    for (unsigned what = 0; what < WHAT_IF_N; what++) {
+        struct step_time time;
+        if (!(report->what_if >> what & 1))
+            continue;
+        enum status status =
+            what_if_simulate((enum what_if)what, &prepared->program, &report->prices[SPREAD_MID],
+                             &report->placement, &prepared->arena, &time, err);
+        if (status != STATUS_OK)
+            return status;
+        report->what_if_ns[what] = time.step_ns;
     }
     return STATUS_OK;
 }
@@ -79,8 +95,7 @@ static double percent(double part, double whole)
 }
 
 /* Quotients of the mid times; definitions: DESIGN section 8. */
-static enum status fill_rates(struct prepared *prepared, const struct prices *mid,
-                              struct sim_report *report, struct err *err)
+static enum status fill_rates(struct prepared *prepared, struct sim_report *report, struct err *err)
 {
     double again;
     enum status status = recompute_flops(prepared, &again, err);
@@ -89,11 +104,12 @@ static enum status fill_rates(struct prepared *prepared, const struct prices *mi
     const struct plan_options *plan = &prepared->plan.options;
     const struct step_time *time = &report->time[SPREAD_MID];
     double seconds = (double)time->step_ns * 1e-9;
+    double peak_flops = report->prices[SPREAD_MID].peak_flops;
     double tokens = (double)plan->seq * (double)plan->batch * (double)plan->accum;
     double flops = model_flops_per_token(&prepared->model, plan->seq) * tokens;
     report->tokens_per_s = time->step_ns > 0 ? tokens / seconds : NAN;
-    report->mfu_pct = percent(flops, seconds * mid->peak_flops);
-    report->hfu_pct = percent(flops + again, seconds * mid->peak_flops);
+    report->mfu_pct = percent(flops, seconds * peak_flops);
+    report->hfu_pct = percent(flops + again, seconds * peak_flops);
     report->overlap_pct =
         percent((double)(time->comm_ns - time->exposed_comm_ns), (double)time->comm_ns);
     return STATUS_OK;
@@ -212,14 +228,16 @@ static enum status fill_memory(struct prepared *prepared, struct sim_report *rep
 enum status evaluate(const struct options *options, struct prepared *prepared,
                      struct sim_report *report, struct err *err)
 {
-    struct prices mid = {0};
     *report = (struct sim_report){.prepared = prepared, .options = options};
     enum status status = fill_memory(prepared, report, err);
     if (status != STATUS_OK)
         return status;
     count_collectives(prepared, report);
-    status = simulate_spreads(prepared, &mid, report, err);
+    status = simulate_spreads(prepared, report, err);
     if (status != STATUS_OK)
         return status;
-    return fill_rates(prepared, &mid, report, err);
+    status = simulate_brackets(prepared, report, err);
+    if (status != STATUS_OK)
+        return status;
+    return fill_rates(prepared, report, err);
 }

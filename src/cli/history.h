@@ -37,4 +37,10 @@ void history_text(const struct history *history, const struct term *term, struct
 /* STATUS_DB and a warning where something failed. */
 enum status history_end(struct history *history, struct text *warnings);
 
+/* Whether a word names a run: a number, or last. */
+bool history_is_run(const char *word);
+/* That run and its number; STATUS_USAGE where there is none, and for any other word. */
+enum status history_read(const struct options *options, const char *word, struct arena *arena,
+                         int64_t *id, struct run *run, struct err *err);
+
 #endif

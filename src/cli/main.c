@@ -41,10 +41,16 @@ const struct command commands[] = {
          "exit code is 1. " MODEL_WORDS,
      .operand = "model", .operand_hint = "give a name of 'unshard model list' or a config.json",
      .run = cmd_plan},
-    {"explain", COMMAND_EXPLAIN, "MODEL --program", "print the program that a step is",
-     .about = "Print the program: every allocation, launch, event and wait, in the order in which "
-              "the host issues them, in sections init, first and steady. " MODEL_WORDS,
-     .operand = "model", .operand_hint = "give a name of 'unshard model list' or a config.json",
+    {"explain", COMMAND_EXPLAIN, "RUN | MODEL", "why a step takes that long, and what would help",
+     .about = "Tell why a step takes as long as it does: its critical path; the time in which "
+              "nothing computes, by what held it; the five costliest stalls; and remedies, each "
+              "of them simulated, by what they gain. With --program print the program instead: "
+              "every allocation, launch, event and wait, in the order in which the host issues "
+              "them. RUN is a number of 'unshard history list', or 'last'; it is simulated again "
+              "from its model and its options, but for those that are given. " MODEL_WORDS,
+     .operand = "run or model",
+     .operand_hint = "give a number of 'unshard history list', a name of 'unshard model list' or "
+                     "a config.json",
      .run = cmd_explain},
     {"model", COMMAND_MODEL, "list | show MODEL", "built-in models; a model's parameters and sizes",
      .about = "List the models that need no file, or show one with the shapes of its "

@@ -4,15 +4,15 @@
  */
 #include "src/cli/options.h"
 
+#include "sim/what_if.h"
 #include "src/cli/command.h"
 #include "src/cli/term.h"
 #include "src/plan.h"
 #include "src/program.h"
 
 enum {
-    TIMED = COMMAND_SIM | COMMAND_PLAN, /* the commands that simulate */
-    STEP = TIMED | COMMAND_EXPLAIN,     /* those that build a program */
-    STORING = TIMED,                    /* those that store what they find */
+    STORING = COMMAND_SIM | COMMAND_PLAN, /* the commands that store what they find */
+    STEP = STORING | COMMAND_EXPLAIN,     /* those that build a program */
 };
 
 static const char *const reshard_words[] = {[RESHARD_AUTO] = "auto",
@@ -38,6 +38,15 @@ static const char *const microbatch_words[] = {
 static const char *const yes_words[] = {"no", "yes", NULL};
 static const char *const unused_words[] = {"skip", "zero", NULL};
 static const char *const allocator_words[] = {"caching", "expandable", NULL};
+static const char *const bracket_words[] = {
+#define X(id, name, words) [WHAT_IF_##id] = name,
+    WHAT_IFS(X)
+#undef X
+        NULL};
+#define X(id, name, words) "; " name ": " words
+static const char bracket_help[] =
+    "brackets, the step again with one cost at zero; several are separated by commas" WHAT_IFS(X);
+#undef X
 static const char *const section_words[] = {[SECTION_INIT] = "init",
                                             [SECTION_FIRST] = "first",
                                             [SECTION_STEADY] = "steady",
@@ -168,16 +177,19 @@ const struct option_info option_table[OPTION_N] = {
         "norm", STEP, OPTION_WORD, .words = norm_words, .initial = "fused", .in_force = true,
         .help = "RMSNorm as one kernel, or as the operators it is made of"},
     [OPTION_ALLOCATOR] = {
-        "allocator", TIMED, OPTION_WORD, .words = allocator_words, .initial = "caching",
+        "allocator", STEP, OPTION_WORD, .words = allocator_words, .initial = "caching",
         .list = true, .in_force = true, .help = "PyTorch's caching allocator, or its expandable segments"},
     [OPTION_MEMORY] = {
-        "memory", TIMED, OPTION_BYTES, "BYTES", .otherwise = "the GPU's size",
+        "memory", STEP, OPTION_BYTES, "BYTES", .otherwise = "the GPU's size",
         .in_force = true,
         .help = "memory of one GPU, as in 72GiB or 80GB; when given it is a limit: "
                 "a step that does not fit ends with exit code 1"},
     [OPTION_LAYERS] = {
         "layers", STEP | COMMAND_MODEL, OPTION_COUNT, "N", .least = 1, .most = MODEL_MAX_LAYERS,
         .otherwise = "all", .in_force = true, .help = "cut the model to its first N blocks"},
+    [OPTION_WHAT_IF] = {
+        "what-if", COMMAND_SIM | COMMAND_EXPLAIN, OPTION_WORDS, .words = bracket_words,
+        .help = bracket_help},
     [OPTION_PROGRAM] = {
         "program", COMMAND_EXPLAIN, OPTION_SWITCH,
         .help = "print the program: what the host issues, in order"},
@@ -203,7 +215,7 @@ const struct option_info option_table[OPTION_N] = {
         "timeout", COMMAND_QUERY, OPTION_COUNT, "SECONDS", .most = 1000000000, .initial = "30",
         .help = "how long the statement may take; 0: as long as it likes"},
     [OPTION_DB] = {
-        "db", STORING | COMMAND_HISTORY | COMMAND_QUERY | COMMAND_TRACE, OPTION_TEXT, "FILE",
+        "db", STEP | COMMAND_HISTORY | COMMAND_QUERY | COMMAND_TRACE, OPTION_TEXT, "FILE",
         .otherwise = "UNSHARD_DB, else unshard/runs.db in XDG_DATA_HOME or ~/.local/share",
         .help = "the run history, an SQLite database"},
     [OPTION_NO_DB] = {
@@ -211,7 +223,7 @@ const struct option_info option_table[OPTION_N] = {
     [OPTION_CSV] = {
         "csv", COMMAND_QUERY, OPTION_SWITCH, .help = "comma-separated values in place of a table"},
     [OPTION_JSON] = {
-        "json", COMMAND_ALL & ~(unsigned)(COMMAND_EXPLAIN | COMMAND_HELP), OPTION_SWITCH,
+        "json", COMMAND_ALL & ~(unsigned)COMMAND_HELP, OPTION_SWITCH,
         .help = "JSON in place of text: one object, of a query an array"},
     [OPTION_COLOR] = {
         "color", COMMAND_ALL, OPTION_WORD, .words = color_words, .initial = "auto",

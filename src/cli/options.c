@@ -66,6 +66,25 @@ static enum status parse_word(const struct option_info *info, const char *text, 
     return options_hint(err, text, info->words, all);
 }
 
+static enum status parse_words(const struct option_info *info, const char *text, uint64_t *out,
+                               struct err *err)
+{
+    *out = 0;
+    for (const char *word = text;; word++) {
+        const size_t length = strcspn(word, ",");
+        char one[96];
+        uint64_t index = 0;
+        snprintf(one, sizeof one, "%.*s", (int)length, word);
+        enum status status = parse_word(info, one, &index, err);
+        if (status != STATUS_OK)
+            return status;
+        *out |= UINT64_C(1) << index;
+        word += length;
+        if (!*word)
+            return STATUS_OK;
+    }
+}
+
 static enum status parse_count(const struct option_info *info, const char *text, uint64_t *out,
                                struct err *err)
 {
@@ -144,6 +163,8 @@ static enum status parse_value(const struct option_info *info, const char *text,
         return parse_word(info, text, &out->number, err);
     case OPTION_WORD_OR_COUNT:
         return parse_word_or_count(info, text, out, err);
+    case OPTION_WORDS:
+        return parse_words(info, text, &out->number, err);
     case OPTION_SWITCH:
     case OPTION_TEXT:
         out->number = 1;

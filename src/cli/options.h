@@ -65,6 +65,7 @@ enum option_id {
     OPTION_ALLOCATOR,
     OPTION_MEMORY,
     OPTION_LAYERS,
+    OPTION_WHAT_IF,
     OPTION_PROGRAM,
     OPTION_EXPAND,
     OPTION_SECTION,
@@ -82,7 +83,10 @@ enum option_id {
     OPTION_N
 };
 
-/* What a value is. The words of a WORD are the enum of the same order in the code that uses it. */
+/*
+ * What a value is. The words of a WORD are the enum of the same order in the code that uses it; of
+ * WORDS, separated by commas, each is a bit.
+ */
 enum option_kind {
     OPTION_SWITCH,
     OPTION_COUNT,
@@ -90,6 +94,7 @@ enum option_kind {
     OPTION_REAL,
     OPTION_WORD,
     OPTION_WORD_OR_COUNT, /* of a count the number is that of a word after the last */
+    OPTION_WORDS,
     OPTION_TEXT
 };
 
@@ -97,8 +102,8 @@ struct option_info {
     const char *name;
     unsigned commands; /* enum command_bits */
     enum option_kind kind;
-    const char *argument;     /* what the help calls the value; of a WORD: its words */
-    const char *const *words; /* of a WORD or WORD_OR_COUNT: ends with NULL */
+    const char *argument;     /* what the help calls the value; of words: beside these */
+    const char *const *words; /* of WORD, WORD_OR_COUNT and WORDS: ends with NULL */
     uint64_t least, most;     /* of a COUNT; most 0: all that 64 bits hold */
     const char *initial;      /* the default, as one would type it, or NULL */
     bool list;                /* `plan` takes several values, and compares them */
@@ -111,7 +116,7 @@ extern const struct option_info option_table[OPTION_N];
 
 struct option_value {
     const char *text; /* as typed, or the default; NULL: no value */
-    uint64_t number;  /* count, bytes, index of the word, or 1 for a switch that is on */
+    uint64_t number;  /* count, bytes, index of a word, bits of words, 1 for a switch that is on */
     uint64_t count;   /* of a WORD_OR_COUNT */
     double real;      /* of a REAL */
     bool given;       /* on the command line */

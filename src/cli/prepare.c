@@ -121,8 +121,11 @@ static enum status build(const struct options *options, struct prepared *out, st
     return verify_program(&out->program, &out->arena, &fault, err);
 }
 
-enum status prepare_open(const struct options *options, struct prepared *out, struct err *err)
+enum status prepare_open(const struct options *options, const char *model_json,
+                         struct prepared *out, struct err *err)
 {
+    const uint64_t layers = option_number(options, OPTION_LAYERS);
+    const char *what = options->operands[0];
     *out = (struct prepared){0};
     arena_init(&out->opened);
     arena_init(&out->arena);
@@ -130,8 +133,9 @@ enum status prepare_open(const struct options *options, struct prepared *out, st
         cluster_open(option_text(options, OPTION_CLUSTER), &out->opened, &out->cluster, err);
     if (status != STATUS_OK)
         return status;
-    return model_open(options->operands[0], option_number(options, OPTION_LAYERS), &out->opened,
-                      &out->model, err);
+    if (model_json)
+        return model_open_json(model_json, what, layers, &out->opened, &out->model, err);
+    return model_open(what, layers, &out->opened, &out->model, err);
 }
 
 enum status prepare_plan(struct options *options, struct prepared *prepared, struct err *err)
@@ -147,7 +151,7 @@ enum status prepare_plan(struct options *options, struct prepared *prepared, str
 
 enum status prepare(struct options *options, struct prepared *out, struct err *err)
 {
-    enum status status = prepare_open(options, out, err);
+    enum status status = prepare_open(options, NULL, out, err);
     return status == STATUS_OK ? prepare_plan(options, out, err) : status;
 }
 
@@ -201,6 +205,41 @@ struct cJSON *prepared_asked_json(const struct options *options, struct cJSON *p
             json_add_string(object, key, option_text(options, (enum option_id)id));
     }
     return object;
+}
+
+/* One option as the object has it: a number of counts and sizes, else a word. */
+static enum status read_option(const struct json_at *asked, enum option_id id, const char *key,
+                               struct arena *arena, struct options *options, struct err *err)
+{
+    const bool is_number =
+        option_table[id].kind == OPTION_COUNT || option_table[id].kind == OPTION_BYTES;
+    const char *text = NULL;
+    uint64_t number;
+    enum status status = is_number ? json_get_u64(asked, key, UINT64_MAX, &number, err)
+                                   : json_get_string(asked, key, &text, err);
+    if (status != STATUS_OK)
+        return status;
+    text = is_number ? arena_printf(arena, "%llu", (unsigned long long)number)
+                     : arena_strdup(arena, text);
+    return options_take(options, id, text, err);
+}
+
+enum status prepared_asked_read(const char *json, struct arena *arena, struct options *options,
+                                struct err *err)
+{
+    struct json_doc doc;
+    enum status status = json_parse(json, "options of the run", &doc, err);
+    if (status != STATUS_OK)
+        return status;
+    const struct json_at asked = json_root(&doc);
+    for (unsigned id = 0; id < OPTION_N && status == STATUS_OK; id++) {
+        char key[32];
+        option_key(option_table[id].name, key);
+        if (option_table[id].in_force && !option_given(options, id) && json_has(&asked, key))
+            status = read_option(&asked, (enum option_id)id, key, arena, options, err);
+    }
+    json_release(&doc);
+    return status;
 }
 
 struct cJSON *prepared_options_json(const struct options *options, struct cJSON *parent)

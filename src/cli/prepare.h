@@ -24,8 +24,12 @@ struct prepared {
     struct program program;
 };
 
-/* Cluster and model. To be released on every path. */
-enum status prepare_open(const struct options *options, struct prepared *out, struct err *err);
+/*
+ * Cluster and model; model_json: what a run kept of its model, or NULL for the operand. To be
+ * released on every path.
+ */
+enum status prepare_open(const struct options *options, const char *model_json,
+                         struct prepared *out, struct err *err);
 
 /*
  * The plan and all of it, after that everything of the plan before is gone. The options are
@@ -52,6 +56,9 @@ void prepared_options_text(const struct options *options, struct text *out);
 void prepared_fixed_text(struct text *out);
 /* The first as an object. */
 struct cJSON *prepared_asked_json(const struct options *options, struct cJSON *parent);
+/* Take such an object back; what was typed stays. Texts go to arena. */
+enum status prepared_asked_read(const char *json, struct arena *arena, struct options *options,
+                                struct err *err);
 /* Both, as one object. */
 struct cJSON *prepared_options_json(const struct options *options, struct cJSON *parent);
 

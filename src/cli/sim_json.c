@@ -113,6 +113,22 @@ static void add_collectives(const struct sim_report *report, struct cJSON *root)
     }
 }
 
+void sim_report_what_if_json(const struct sim_report *report, struct cJSON *object)
+{
+    if (!report->what_if)
+        return;
+    struct cJSON *array = json_add_array(object, "what_if");
+    for (unsigned what = 0; what < WHAT_IF_N; what++) {
+        if (!(report->what_if >> what & 1))
+            continue;
+        struct cJSON *bracket = json_add_object(array, NULL);
+        json_add_string(bracket, "name", what_if_name((enum what_if)what));
+        json_add_int(bracket, "step_ns", report->what_if_ns[what]);
+        json_add_int(bracket, "gain_ns",
+                     report->time[SPREAD_MID].step_ns - report->what_if_ns[what]);
+    }
+}
+
 /* In the history, or null. */
 static void add_run_id(const struct sim_report *report, struct cJSON *object)
 {
@@ -126,6 +142,7 @@ void sim_report_fields(const struct sim_report *report, struct cJSON *object)
 {
     add_model(report, object);
     add_time(report, object);
+    sim_report_what_if_json(report, object);
     add_memory(report, object);
     add_collectives(report, object);
     add_run_id(report, object);

@@ -7,7 +7,7 @@
 #ifndef SRC_CLI_SIM_REPORT_H
 #define SRC_CLI_SIM_REPORT_H
 
-#include "sim/simulate.h"
+#include "sim/what_if.h"
 #include "src/cli/command.h"
 #include "src/cli/prepare.h"
 #include "src/place.h"
@@ -22,9 +22,12 @@ struct collective_count {
 struct sim_report {
     const struct prepared *prepared;
     const struct options *options;
+    struct prices prices[SPREAD_N];
     struct step_time time[SPREAD_N];
     const char *leaves_table; /* or NULL */
     struct engine *engine;    /* the mid times came from; has the spans */
+    uint64_t what_if;         /* brackets that were asked for, as bits, and their mid times */
+    int64_t what_if_ns[WHAT_IF_N];
 
     /* NAN where there is nothing to divide by */
     double tokens_per_s, mfu_pct, hfu_pct, overlap_pct;
@@ -47,7 +50,14 @@ struct sim_report {
 
 /* Where memory ran out, at what request, and of how much: for a step that does not fit. */
 void sim_report_shortage(const struct sim_report *report, struct text *out);
+/* A line for each: it does not fit; addresses do not repeat. */
+void sim_report_warn(const struct sim_report *report, struct text *warnings);
 const char *sim_report_unit(const struct sim_report *report, uint16_t unit); /* NULL: no unit */
+
+/* The brackets that were asked for; nothing where there are none. */
+void sim_report_what_if_text(const struct sim_report *report, const struct term *term,
+                             struct text *out);
+void sim_report_what_if_json(const struct sim_report *report, struct cJSON *object);
 
 void sim_report_text(const struct sim_report *report, const struct term *term, struct text *out);
 void sim_report_json(const struct sim_report *report, struct text *out);

@@ -94,6 +94,24 @@ static void add_time(const struct sim_report *report, const struct term *term, s
     }
 }
 
+void sim_report_what_if_text(const struct sim_report *report, const struct term *term,
+                             struct text *out)
+{
+    const int64_t step_ns = report->time[SPREAD_MID].step_ns;
+    char time[32], gain[32];
+    if (!report->what_if)
+        return;
+    add_title(term, "what if, and what that gains", out);
+    for (unsigned what = 0; what < WHAT_IF_N; what++) {
+        if (!(report->what_if >> what & 1))
+            continue;
+        add_row(what_if_name((enum what_if)what), text_ns(report->what_if_ns[what], time), out);
+        text_add(out, "%*s   %s\n", NUMBER_COLUMNS,
+                 text_ns(step_ns - report->what_if_ns[what], gain),
+                 what_if_words((enum what_if)what));
+    }
+}
+
 static void add_bytes_row(const char *label, uint64_t third, uint64_t first, uint64_t init,
                           struct text *out)
 {
@@ -241,9 +259,24 @@ void sim_report_text(const struct sim_report *report, const struct term *term, s
 {
     add_head(report, term, out);
     add_time(report, term, out);
+    sim_report_what_if_text(report, term, out);
     add_memory(report, term, out);
     add_peak(report, term, out);
     add_collectives(report, term, out);
     text_add(out, "\n%sprogram %016llx, verified%s\n", term->quiet,
              (unsigned long long)program_hash(&report->prepared->program), term->plain);
+}
+
+void sim_report_warn(const struct sim_report *report, struct text *warnings)
+{
+    char bytes[32];
+    if (!report->fits) {
+        text_add(warnings, "does not fit: ");
+        sim_report_shortage(report, warnings);
+        text_add(warnings, "; with memory enough it would reserve %s\n",
+                 text_bytes(report->reserved_bytes, bytes));
+    }
+    if (report->placement.period == 0)
+        text_add(warnings, "addresses do not repeat within %u steady steps\n",
+                 report->placement.n_step - 1);
 }
