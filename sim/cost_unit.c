@@ -151,6 +151,17 @@ static double input_s(const struct unit_task *t)
            (t->r->memory_bytes_per_s * t->r->copy_in);
 }
 
+/* At a border of units: both sides of it. */
+static double cast_s(const struct unit_task *t)
+{
+    const struct access *access = first_access(t->program, t->task);
+    double bytes = 0;
+
+    for (uint32_t i = 0; i < t->task->n_access; i++)
+        bytes += (double)t->program->buffers[access[i].buffer].bytes;
+    return bytes / (t->r->memory_bytes_per_s * t->r->copy_cast);
+}
+
 static double bytes_s(const struct unit_task *t)
 {
     const double bytes = (double)t->task->elements * bytes_of((enum dtype)t->task->dtype);
@@ -166,7 +177,13 @@ static double bytes_s(const struct unit_task *t)
         return copy_out_s(t);
     case TASK_KEEP:
     case TASK_PRE_DIVIDE:
+    case TASK_UNSCALE:
+    case TASK_CLIP:
         return plain_s(t, 2 * bytes);
+    case TASK_GRAD_NORM:
+        return plain_s(t, bytes);
+    case TASK_CAST:
+        return cast_s(t);
     case TASK_ZERO_FILL:
         return plain_s(t, bytes);
     case TASK_ACCUMULATE:

@@ -147,6 +147,8 @@ src_libcore_a_SOURCES = \
 	src/plan.h \
 	src/plan_by_dtype.c \
 	src/plan_by_dtype.h \
+	src/plan_check.c \
+	src/plan_check.h \
 	src/plan_cut.c \
 	src/plan_cut.h \
 	src/plan_cut_inner.h \
@@ -171,11 +173,13 @@ src_libcore_a_SOURCES = \
 	src/safetensors.h \
 	src/safetensors_index.c \
 	src/schedule/accumulate.c \
+	src/schedule/border.c \
 	src/schedule/compute.c \
 	src/schedule/divide.c \
 	src/schedule/divide.h \
 	src/schedule/fsdp2.c \
 	src/schedule/fsdp2.h \
+	src/schedule/optimizer.c \
 	src/schedule/pieces.c \
 	src/schedule/pieces.h \
 	src/schedule/post_reduce.c \

@@ -11,6 +11,7 @@
 
 #include "src/arch/arch.h"
 #include "src/plan_by_dtype.h"
+#include "src/plan_check.h"
 #include "src/plan_cut.h"
 #include "src/plan_ranks.h"
 #include "src/plan_units.h"
@@ -24,6 +25,8 @@ struct plan_options plan_options_default(void)
                                  .policy = policy_options_default(),
                                  .replicas = 1,
                                  .reduce_inputs = 1,
+                                 .cast_inputs = true,
+                                 .output_dtype = DTYPE_N,
                                  /* 32 MiB is what sm_90 gets (spec MEMORY section 4) */
                                  .workspace_bytes = UINT64_C(32) << 20};
 }
@@ -89,7 +92,7 @@ static enum status resolve_units(struct plan *plan, struct arena *arena, struct 
         status = plan_by_dtype(plan, arena, &drafts, err);
     if (!status)
         status = plan_cut(plan, &drafts, arena, err);
-    return status;
+    return status ? status : plan_check(plan, err);
 }
 
 enum status plan_resolve(const struct model *model, const struct plan_options *options,

@@ -59,6 +59,12 @@ struct plan_options {
     bool separate_reduce_comm;    /* set_separate_reduce_scatter_group */
     bool zero_unused;             /* set_reduce_scatter_unused_params */
     bool force_sum;               /* set_force_sum_reduction_for_comms */
+    bool scaler;                  /* a loss scaler: unscale, look for infinities, host decides */
+    bool clip;                    /* gradients are clipped to a norm */
+    bool log_loss;                /* the host reads the mean loss of all ranks after each step */
+    bool cast_inputs;             /* cast_forward_inputs: a unit's inputs to the compute dtype */
+    enum dtype output_dtype;      /* output_dtype of a unit, DTYPE_N: as it is computed */
+    const char *host_sync;        /* patterns of units in whose forward the host waits; NULL */
     double divide_factor;         /* set_gradient_divide_factor; 0: the number of ranks */
     uint64_t workspace_bytes;     /* of the matrix library, one per host thread that uses it */
 };
@@ -75,6 +81,7 @@ struct unit {
     uint16_t outer; /* the innermost unit around it, or NO_UNIT */
     bool reshard_after_forward;
     bool unshard_in_backward;
+    bool host_sync;      /* the host waits for its forward */
     bool has_backward;   /* its output carries a gradient, so that hooks on it fire */
     bool input_has_grad; /* else its post_backward waits for the end of backward */
 };

@@ -129,9 +129,7 @@ enum status plan_by_dtype(const struct plan *plan, struct arena *arena, struct u
     find_subtrees(&b);
     enum status status = refuse_siblings(&b, err);
     for (uint32_t i = 1; i < model->n_module && !status; i++)
-        if (b.drafts->of_module[i] == NO_DRAFT && is_maximal(&b, i)) {
-            const uint32_t draft = unit_drafts_add(drafts, arena, "by-dtype", "");
-            drafts->of_module[i] = draft;
-        }
+        if (is_maximal(&b, i))
+            drafts->of_module[i] = unit_drafts_add(drafts, arena, "by-dtype", "");
     return status;
 }

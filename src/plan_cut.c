@@ -305,7 +305,7 @@ static bool *find_grads(const struct cut *cut)
 
 static bool matches_any(const char *patterns, const char *name, struct arena *arena)
 {
-    char *rest = arena_strdup(arena, patterns);
+    char *rest = patterns ? arena_strdup(arena, patterns) : NULL;
     for (char *pattern; (pattern = strsep(&rest, ","));)
         if (text_matches(pattern, name))
             return true;
@@ -321,7 +321,8 @@ static void set_switches(struct cut *cut)
     for (uint32_t i = 0; i < plan->n_unit; i++) {
         struct unit *unit = &plan->units[i];
         unit->reshard_after_forward = reshards(plan, i);
-        unit->unshard_in_backward = !skipped || !matches_any(skipped, unit->name, cut->arena);
+        unit->unshard_in_backward = !matches_any(skipped, unit->name, cut->arena);
+        unit->host_sync = matches_any(plan->options.host_sync, unit->name, cut->arena);
         /* a step begins with token ids, which carry no gradient */
         unit->input_has_grad = grads_before[unit->first_segment];
         unit->has_backward = grads_before[unit->last_segment + 1];

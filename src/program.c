@@ -56,6 +56,8 @@ struct comm_ranks comm_ranks_of(const struct plan *plan, enum comm comm)
         per_node = plan->gpus_per_node / plan->shard_ranks;
     } else if (comm == COMM_KEPT) {
         ranks = plan->options.reshard_ranks;
+    } else if (comm == COMM_WORLD) {
+        ranks = plan->world;
     }
     if (per_node == 0)
         per_node = 1;

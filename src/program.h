@@ -54,13 +54,15 @@ const char *stream_name(enum stream stream);
  * Communicators are queues: a collective starts when it heads its stream and its communicator.
  * SHARD: the ranks that parameters are cut over. REDUCE: the same ranks once more, where a plan
  * separates reduce-scatter from all-gather. REPLICATE: those that hold the same shards. KEPT: those
- * that share what an integer reshard keeps. X(ENUM, name)
+ * that share what an integer reshard keeps. WORLD: all, where replicas make that one more group.
+ * X(ENUM, name)
  */
 #define COMMS(X)              \
     X(SHARD, "shard")         \
     X(REDUCE, "reduce")       \
     X(REPLICATE, "replicate") \
-    X(KEPT, "kept")
+    X(KEPT, "kept")           \
+    X(WORLD, "world")
 
 enum comm {
 #define X(id, name) COMM_##id,
@@ -136,6 +138,10 @@ const char *phase_name(enum phase phase);
     X(REDUCE_SCATTER, "reduce_scatter") \
     X(ALL_REDUCE, "all_reduce")         \
     X(POST_REDUCE, "post_reduce")       \
+    X(CAST, "cast")                     \
+    X(UNSCALE, "unscale")               \
+    X(GRAD_NORM, "grad_norm")           \
+    X(CLIP, "clip")                     \
     X(OPTIMIZER, "optimizer")
 
 enum task_kind {
@@ -205,6 +211,7 @@ struct task {
     X(PRECAST, "precast", TEMPORARY)              \
     X(REDUCE_IN, "reduce_in", REDUCE_BUFFER)      \
     X(REDUCE_OUT, "reduce_out", REDUCE_BUFFER)    \
+    X(SCALAR, "scalar", TEMPORARY)                \
     X(PARTIAL, "partial", REDUCE_BUFFER)          \
     X(GRAD_SHARD, "grad_shard", SHARDED_GRAD)
 

@@ -3,6 +3,8 @@
  */
 #include "tests/make.h"
 
+#include <string.h>
+
 #include "src/arch/arch.h"
 #include "src/schedule/fsdp2.h"
 #include "tests/tap.h"
@@ -115,6 +117,17 @@ static void make_random_reduction(uint64_t *state, struct plan_options *options)
     options->divide_factor = (double)tap_below(state, 4);
 }
 
+static void make_random_rest(uint64_t *state, struct plan_options *options)
+{
+    options->scaler = tap_below(state, 4) == 0;
+    options->clip = tap_below(state, 2);
+    options->log_loss = tap_below(state, 4) == 0;
+    if (!strcmp(options->units, "torchtitan") && tap_below(state, 3) == 0)
+        options->output_dtype = DTYPE_FP32;
+    if (tap_below(state, 4) == 0)
+        options->host_sync = "*.1";
+}
+
 struct plan_options make_random_options(uint64_t *state, const struct dims *dims)
 {
     static const char *const schemes[] = {"block",    "block*2",    "block*3",
@@ -136,6 +149,7 @@ struct plan_options make_random_options(uint64_t *state, const struct dims *dims
     options.ops = (enum ops_profile)tap_below(state, OPS_PROFILE_N);
     options.norm =
         options.ops == OPS_TORCH_EAGER ? (enum norm_kind)tap_below(state, NORM_KIND_N) : NORM_FUSED;
+    make_random_rest(state, &options);
     options.workspace_bytes = 1 << 20;
     return options;
 }
@@ -145,6 +159,7 @@ const char *make_random_tied(uint64_t *state, struct dims *dims, struct plan_opt
     *dims = make_random_dims(state);
     *options = make_random_options(state, dims);
     dims->tied = true;
+    options->output_dtype = DTYPE_N; /* the last block's output goes into the embedding's unit */
     if (tap_below(state, 3) == 0)
         return "llama";
     dims->bias = tap_below(state, 2);

@@ -32,6 +32,10 @@ static const char *const purposes[] = {
     [TASK_ALL_REDUCE] = "FSDP::post_backward_reduce",
     [TASK_REDUCE_SCATTER] = "FSDP::post_backward_reduce",
     [TASK_POST_REDUCE] = "FSDP::post_backward_reduce",
+    [TASK_CAST] = "FSDP::cast",
+    [TASK_UNSCALE] = "GradScaler.unscale_",
+    [TASK_GRAD_NORM] = "clip_grad_norm_",
+    [TASK_CLIP] = "clip_grad_norm_",
     [TASK_OPTIMIZER] = "Optimizer.step",
 };
 _Static_assert(sizeof(purposes) / sizeof(purposes[0]) == TASK_KIND_N, "a purpose for each kind");

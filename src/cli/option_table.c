@@ -36,6 +36,7 @@ static const char *const arrange_words[] = {ARRANGES(X) NULL};
 static const char *const microbatch_words[] = {
     [MICROBATCH_EVERY] = "every", [MICROBATCH_LAST] = "last", NULL};
 static const char *const yes_words[] = {"no", "yes", NULL};
+static const char *const no_words[] = {"yes", "no", NULL};
 static const char *const unused_words[] = {"skip", "zero", NULL};
 static const char *const allocator_words[] = {"caching", "expandable", NULL};
 static const char *const bracket_words[] = {
@@ -167,6 +168,27 @@ const struct option_info option_table[OPTION_N] = {
     [OPTION_FORCE_SUM] = {
         "force-sum", STEP, OPTION_WORD, .words = yes_words, .otherwise = "no", .in_force = true,
         .help = "reduce by plain sums and divide in a kernel"},
+    [OPTION_CAST_INPUTS] = {
+        "cast-inputs", STEP, OPTION_WORD, .words = no_words, .otherwise = "yes", .in_force = true,
+        .help = "units cast what comes in to their compute dtype (cast_forward_inputs)"},
+    [OPTION_OUTPUT_DTYPE] = {
+        "output-dtype", STEP, OPTION_WORD, .words = dtype_words,
+        .otherwise = "that of compute", .in_force = true,
+        .help = "what units cast their output to, which the next one casts back"},
+    [OPTION_HOST_SYNC] = {
+        "host-sync", STEP, OPTION_TEXT, "UNITS", .otherwise = "none", .in_force = true,
+        .help = "units, as patterns, after whose forward the host waits for the device, so that "
+                "nothing is issued ahead"},
+    [OPTION_SCALER] = {
+        "scaler", STEP, OPTION_WORD, .words = yes_words, .otherwise = "no", .in_force = true,
+        .help = "a loss scaler for fp16: gradients are unscaled and looked through, and the host "
+                "waits for the verdict"},
+    [OPTION_CLIP] = {
+        "clip", STEP, OPTION_REAL, "NORM", .otherwise = "none, and nothing is sent for it",
+        .in_force = true, .help = "clip gradients to this norm"},
+    [OPTION_LOG_LOSS] = {
+        "log-loss", STEP, OPTION_WORD, .words = yes_words, .otherwise = "no", .in_force = true,
+        .help = "the host reads the mean loss of all GPUs after each step"},
     [OPTION_AC] = {
         "ac", STEP, OPTION_WORD, .words = ac_words, .initial = "none", .list = true, .in_force = true,
         .help = "activation checkpointing; full: each block is computed again in backward"},

@@ -66,6 +66,13 @@ static struct plan_options plan_options_from(const struct options *options,
     out.reshard_ranks = options->values[OPTION_RESHARD].count;
     out.reshard_backward = (enum microbatches)option_number(options, OPTION_RESHARD_BACKWARD);
     out.no_unshard_backward = option_text(options, OPTION_NO_UNSHARD_BACKWARD);
+    out.cast_inputs = option_number(options, OPTION_CAST_INPUTS) == 0;
+    if (option_given(options, OPTION_OUTPUT_DTYPE))
+        out.output_dtype = (enum dtype)option_number(options, OPTION_OUTPUT_DTYPE);
+    out.host_sync = option_text(options, OPTION_HOST_SYNC);
+    out.scaler = option_number(options, OPTION_SCALER);
+    out.clip = option_given(options, OPTION_CLIP);
+    out.log_loss = option_number(options, OPTION_LOG_LOSS);
     out.prefetch = option_number(options, OPTION_PREFETCH);
     out.prefetch_backward = option_number(options, OPTION_PREFETCH_BACKWARD);
     out.ac = (enum checkpointing)option_number(options, OPTION_AC);

@@ -1,11 +1,7 @@
 /*
- * What computes on stream C: bodies with their boundary tensors, the loss, the optimizer, and the
- * shards' birth. Lifetimes at a body's border are stated here and happen on its tape (body.h).
+ * What computes on stream C: bodies with their boundary tensors, the loss, and the shards' birth. Lifetimes at a body's border are stated here and happen on its tape (body.h).
  */
 #include "src/schedule/pieces.h"
-
-/* Fused AdamW takes five lists, which is 30 tensors a launch in multi_tensor_apply. */
-enum { ADAMW_TENSORS = 30 };
 
 void schedule_init_shards(struct schedule *sched)
 {
@@ -41,6 +37,7 @@ void schedule_input(struct schedule *sched)
     struct task *task = build_launch(&sched->build, TASK_COPY_INPUT, STREAM_C, NO_UNIT);
     task->kernels = 2;
     build_access(&sched->build, sched->input, ACCESS_WRITE);
+    sched->hidden = sched->input;
 }
 
 /* A tensor at the border of a body, born on its tape. */
@@ -97,8 +94,7 @@ void schedule_forward_body(struct schedule *sched, uint32_t s)
     const uint32_t of = segment_pair(sched->bodies, segment);
     const struct body_pair *pair = &sched->bodies->pairs[of];
     const uint32_t id = build_frame(&sched->build, of, s, 1 + segment->n_inner);
-    const uint32_t in =
-        s == 0 ? sched->input : sched->build.program->frames[sched->frames[s - 1]].out;
+    const uint32_t in = sched->hidden;
 
     sched->frames[s] = id;
     need_workspace(sched, TASK_FORWARD, &sched->bodies->bodies[pair->forward]);
@@ -112,6 +108,7 @@ void schedule_forward_body(struct schedule *sched, uint32_t s)
     build_access(&sched->build, out, ACCESS_WRITE);
     if (pair->in_dies_in_forward)
         build_free(&sched->build, in, INSTR_BY_BODY);
+    sched->hidden = schedule_border_forward(sched, s, out);
 }
 
 /* Forward and backward of the loss, outside every unit; returns the gradient of the logits. */
@@ -213,6 +210,7 @@ uint32_t schedule_backward_body(struct schedule *sched, uint32_t s, uint32_t d_o
     const struct segment *segment = &sched->plan->segments[s];
     const struct body_pair *pair = &sched->bodies->pairs[segment_pair(sched->bodies, segment)];
     const uint32_t id = sched->frames[s];
+    d_out = schedule_border_backward(sched, s, d_out);
     uint32_t d_in = pair->d_in_place ? d_out : NO_BUFFER;
 
     need_workspace(sched, TASK_BACKWARD, &sched->bodies->bodies[pair->backward]);
@@ -229,58 +227,4 @@ uint32_t schedule_backward_body(struct schedule *sched, uint32_t s, uint32_t d_o
     if (!pair->d_in_place)
         build_free(&sched->build, d_out, INSTR_BY_BODY);
     return d_in;
-}
-
-/* Adam's moments and counters are born zero right before the first optimizer task. */
-static void init_states(struct schedule *sched)
-{
-    for (uint32_t u = 0; u < sched->plan->n_unit; u++) {
-        if (sched->units[u].states == NO_BUFFER)
-            continue;
-        build_alloc(&sched->build, sched->units[u].states, 0);
-        build_instr(&sched->build, INSTR_LAUNCH, STREAM_C, 0, sched->units[u].init_states);
-    }
-}
-
-static void update_unit(struct schedule *sched, uint32_t u)
-{
-    const struct unit_state *unit = &sched->units[u];
-
-    if (unit->states == NO_BUFFER)
-        return;
-    for (uint32_t b = 0; b < layout_of(sched, u)->n_bucket; b++)
-        build_access(&sched->build, unit->buckets[b].grad_shard, ACCESS_READ);
-    build_access(&sched->build, unit->shard, ACCESS_UPDATE);
-    build_access(&sched->build, unit->states, ACCESS_UPDATE);
-}
-
-static void zero_grad(struct schedule *sched)
-{
-    for (uint32_t u = 0; u < sched->plan->n_unit; u++)
-        for (uint32_t b = 0; b < layout_of(sched, u)->n_bucket; b++) {
-            build_free(&sched->build, sched->units[u].buckets[b].grad_shard, 0);
-            sched->units[u].buckets[b].grad_shard = NO_BUFFER;
-        }
-}
-
-/* One task for all units, then zero_grad, the last act of the step. */
-void schedule_optimizer(struct schedule *sched)
-{
-    uint32_t n_param = 0;
-    uint64_t elements = 0;
-
-    build_mark(&sched->build, PHASE_OPTIMIZER, false);
-    init_states(sched);
-    for (uint32_t u = 0; u < sched->plan->n_unit; u++) {
-        n_param += layout_of(sched, u)->n_trained;
-        elements += layout_of(sched, u)->trained_elements;
-    }
-    struct task *task = build_launch(&sched->build, TASK_OPTIMIZER, STREAM_C, NO_UNIT);
-    task->dtype = (uint8_t)sched->plan->options.policy.storage;
-    task->elements = elements;
-    task->kernels = (uint16_t)ceil_div(n_param, ADAMW_TENSORS);
-    for (uint32_t u = 0; u < sched->plan->n_unit; u++)
-        update_unit(sched, u);
-    zero_grad(sched);
-    build_mark(&sched->build, PHASE_OPTIMIZER, true);
 }

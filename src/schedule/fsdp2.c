@@ -51,6 +51,8 @@ static void pre_forward(struct schedule *sched, uint32_t u)
 
 static void post_forward(struct schedule *sched, uint32_t u)
 {
+    if (sched->plan->units[u].host_sync)
+        schedule_host_reads(sched);
     if (sched->plan->units[u].reshard_after_forward) {
         if (sched->plan->options.reshard == RESHARD_RANKS)
             schedule_reshard_to_ranks(sched, u);

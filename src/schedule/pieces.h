@@ -63,6 +63,7 @@ struct schedule {
     uint32_t n_reduce_in;
     uint32_t post_event[STREAM_N];  /* the last post-reduce work on this stream, or NO_EVENT */
     uint32_t *frames;               /* of this microbatch, by segment */
+    uint32_t hidden;                /* what the next body computes from */
     uint32_t input;                 /* what the model computes from, and labels */
     uint32_t ignored, init_ignored; /* parameters that no unit manages, or NO_BUFFER; their birth */
     uint32_t workspace[2];          /* of the forward thread and of autograd's; scope RUN */
@@ -109,6 +110,13 @@ void schedule_forward_body(struct schedule *sched, uint32_t s);
 uint32_t schedule_loss(struct schedule *sched); /* returns the gradient of what it is taken of */
 /* Returns the gradient of the segment's input, or NO_BUFFER. */
 uint32_t schedule_backward_body(struct schedule *sched, uint32_t s, uint32_t d_out);
+
+/* border.c */
+uint32_t schedule_border_forward(struct schedule *sched, uint32_t s, uint32_t hidden);
+uint32_t schedule_border_backward(struct schedule *sched, uint32_t s, uint32_t d_hidden);
+
+/* optimizer.c */
+void schedule_host_reads(struct schedule *sched);
 void schedule_optimizer(struct schedule *sched);
 
 /* accumulate.c: gradients of microbatches that are not reduced */

@@ -1,0 +1,79 @@
+/*
+ * One function a switch; see plan_check.h. Sources: spec FSDP2 tables (b) and (c).
+ */
+#include "src/plan_check.h"
+
+#include <inttypes.h>
+
+bool plan_unit_begins(const struct plan *plan, uint32_t segment)
+{
+    return plan->units[plan->segments[segment].unit].first_segment == segment;
+}
+
+bool plan_unit_ends(const struct plan *plan, uint32_t segment)
+{
+    return plan->units[plan->segments[segment].unit].last_segment == segment;
+}
+
+/* Shard(k) with k > 0 needs equal parts, as in fully_shard. */
+static enum status check_shard_dims(const struct plan *plan, struct err *err)
+{
+    for (uint32_t i = 0; i < plan->model->n_param; i++) {
+        const struct param *param = &plan->model->params[i];
+        const uint8_t dim = plan->policy[i].shard_dim;
+        if (dim == 0 || param->shape[dim] % plan->shard_ranks == 0)
+            continue;
+        return err_set(err, STATUS_NO,
+                       "'%s' has %" PRIu64 " in dimension %u, which %" PRIu64
+                       " ranks cannot share evenly; only dimension 0 is padded",
+                       param->name, param->shape[dim], dim, plan->shard_ranks);
+    }
+    return STATUS_OK;
+}
+
+/* Of all modules the embedding alone does not read its parameters in backward. */
+static enum status check_unshard_backward(const struct plan *plan, struct err *err)
+{
+    for (uint32_t s = 0; s < plan->n_segment; s++) {
+        const struct unit *unit = &plan->units[plan->segments[s].unit];
+        if (unit->unshard_in_backward || !unit->reshard_after_forward ||
+            plan->segments[s].kind == BODY_EMBEDDING)
+            continue;
+        return err_set(err, STATUS_USAGE,
+                       "no-unshard-backward: unit '%s' reads its parameters in backward; only an "
+                       "embedding can do without, or a unit that is not resharded",
+                       unit->name);
+    }
+    return STATUS_OK;
+}
+
+/* What a unit gives out in another dtype has to be cast again by the unit that takes it. */
+static enum status check_casts(const struct plan *plan, struct err *err)
+{
+    const enum dtype dtype = plan->options.output_dtype;
+
+    if (dtype == DTYPE_N || dtype == plan->param_dtype)
+        return STATUS_OK;
+    if (!plan->options.cast_inputs)
+        return err_set(err, STATUS_USAGE,
+                       "output-dtype %s goes into units that compute in %s, and cast-inputs no "
+                       "casts nothing",
+                       dtype_name(dtype), dtype_name(plan->param_dtype));
+    for (uint32_t s = 0; s + 1 < plan->n_segment; s++)
+        if (plan_unit_ends(plan, s) && !plan_unit_begins(plan, s + 1))
+            return err_set(err, STATUS_USAGE,
+                           "output-dtype %s: what unit '%s' gives out goes into the middle of unit "
+                           "'%s', where nothing casts it to %s",
+                           dtype_name(dtype), plan->units[plan->segments[s].unit].name,
+                           plan->units[plan->segments[s + 1].unit].name,
+                           dtype_name(plan->param_dtype));
+    return STATUS_OK;
+}
+
+enum status plan_check(const struct plan *plan, struct err *err)
+{
+    enum status status = check_shard_dims(plan, err);
+    if (!status)
+        status = check_unshard_backward(plan, err);
+    return status ? status : check_casts(plan, err);
+}

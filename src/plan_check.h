@@ -1,0 +1,16 @@
+/*
+ * Switches that a resolved plan's units do not allow, found once the units are known.
+ */
+#ifndef SRC_PLAN_CHECK_H
+#define SRC_PLAN_CHECK_H
+
+#include "src/plan.h"
+
+/* STATUS_USAGE or STATUS_NO with the unit or parameter that stands against it. */
+enum status plan_check(const struct plan *plan, struct err *err);
+
+/* Whether some unit's forward begins, or ends, with the segment: where hooks cast. */
+bool plan_unit_begins(const struct plan *plan, uint32_t segment);
+bool plan_unit_ends(const struct plan *plan, uint32_t segment);
+
+#endif

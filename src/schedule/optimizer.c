@@ -1,0 +1,157 @@
+/*
+ * The end of a step: what users do between backward and the next step, and the optimizer.
+ *
+ * On stream C, over the gradients of the shards. One-element all-reduces go over all ranks: where
+ * there are no replicas that is the group which parameters are cut over. Sources: spec FSDP2 3.2
+ * (scaler) and COST 3 (clipping).
+ */
+#include "src/schedule/pieces.h"
+
+enum {
+    ADAMW_TENSORS = 30, /* fused AdamW takes five lists: so many tensors a launch */
+    FOREACH_NORMS = 110 /* one list */
+};
+
+/* Adam's moments and counters are born zero right before the first optimizer task. */
+static void init_states(struct schedule *sched)
+{
+    for (uint32_t u = 0; u < sched->plan->n_unit; u++) {
+        if (sched->units[u].states == NO_BUFFER)
+            continue;
+        build_alloc(&sched->build, sched->units[u].states, 0);
+        build_instr(&sched->build, INSTR_LAUNCH, STREAM_C, 0, sched->units[u].init_states);
+    }
+}
+
+static void update_unit(struct schedule *sched, uint32_t u)
+{
+    const struct unit_state *unit = &sched->units[u];
+
+    if (unit->states == NO_BUFFER)
+        return;
+    for (uint32_t b = 0; b < layout_of(sched, u)->n_bucket; b++)
+        build_access(&sched->build, unit->buckets[b].grad_shard, ACCESS_READ);
+    build_access(&sched->build, unit->shard, ACCESS_UPDATE);
+    build_access(&sched->build, unit->states, ACCESS_UPDATE);
+}
+
+static void zero_grad(struct schedule *sched)
+{
+    for (uint32_t u = 0; u < sched->plan->n_unit; u++)
+        for (uint32_t b = 0; b < layout_of(sched, u)->n_bucket; b++) {
+            build_free(&sched->build, sched->units[u].buckets[b].grad_shard, 0);
+            sched->units[u].buckets[b].grad_shard = NO_BUFFER;
+        }
+}
+
+/* Every gradient of the shards, read or changed. */
+static void access_grads(struct schedule *sched, enum access_mode mode)
+{
+    for (uint32_t u = 0; u < sched->plan->n_unit; u++)
+        for (uint32_t b = 0; b < layout_of(sched, u)->n_bucket; b++)
+            build_access(&sched->build, sched->units[u].buckets[b].grad_shard, mode);
+}
+
+static struct task *launch_over_grads(struct schedule *sched, enum task_kind kind, uint32_t tensors)
+{
+    struct task *task = build_launch(&sched->build, kind, STREAM_C, NO_UNIT);
+    uint32_t n_param = 0;
+
+    for (uint32_t u = 0; u < sched->plan->n_unit; u++) {
+        n_param += layout_of(sched, u)->n_trained;
+        task->elements += layout_of(sched, u)->trained_elements;
+    }
+    task->dtype = (uint8_t)sched->plan->options.policy.storage;
+    task->kernels = (uint16_t)ceil_div(n_param, tensors);
+    return task;
+}
+
+/* One number over all ranks. */
+static void all_reduce_scalar(struct schedule *sched, uint32_t scalar, enum reduction reduction)
+{
+    struct task *task = build_launch(&sched->build, TASK_ALL_REDUCE, STREAM_C, NO_UNIT);
+
+    task->dtype = DTYPE_FP32;
+    task->elements = 1;
+    task->comm = sched->plan->options.replicas > 1 ? COMM_WORLD : COMM_SHARD;
+    task->reduction = (uint8_t)reduction;
+    build_access(&sched->build, scalar, ACCESS_UPDATE);
+}
+
+static uint32_t alloc_scalar(struct schedule *sched)
+{
+    const uint32_t scalar =
+        build_buffer(&sched->build, ROLE_SCALAR, STREAM_C, NO_UNIT, dtype_bytes(DTYPE_FP32));
+    build_alloc(&sched->build, scalar, 0);
+    return scalar;
+}
+
+/* The host reads a number off the device, and issues nothing until it has it. */
+void schedule_host_reads(struct schedule *sched)
+{
+    build_instr(&sched->build, INSTR_HOST_WAIT, 0, 0, build_record(&sched->build, STREAM_C));
+}
+
+/* GradScaler: divide by the scale and look for what is not finite, on any rank; then the host
+   decides whether the optimizer steps. The step that does is the one that is built. */
+static void unscale(struct schedule *sched)
+{
+    const uint32_t found_inf = alloc_scalar(sched);
+
+    launch_over_grads(sched, TASK_UNSCALE, FOREACH_NORMS);
+    access_grads(sched, ACCESS_UPDATE);
+    build_access(&sched->build, found_inf, ACCESS_WRITE);
+    if (sched->plan->world > 1)
+        all_reduce_scalar(sched, found_inf, REDUCE_SUM);
+    schedule_host_reads(sched);
+    build_free(&sched->build, found_inf, 0);
+}
+
+/* clip_grad_norm_: the norm of all gradients, then each is scaled in place. */
+static void clip(struct schedule *sched)
+{
+    const uint32_t norm = alloc_scalar(sched);
+
+    launch_over_grads(sched, TASK_GRAD_NORM, FOREACH_NORMS);
+    access_grads(sched, ACCESS_READ);
+    build_access(&sched->build, norm, ACCESS_WRITE);
+    if (sched->plan->world > 1)
+        all_reduce_scalar(sched, norm, REDUCE_SUM);
+    launch_over_grads(sched, TASK_CLIP, FOREACH_NORMS);
+    build_access(&sched->build, norm, ACCESS_READ);
+    access_grads(sched, ACCESS_UPDATE);
+    build_free(&sched->build, norm, 0);
+}
+
+/* The mean loss of all ranks, printed by the host at the end of each step. */
+static void log_loss(struct schedule *sched)
+{
+    const uint32_t loss = alloc_scalar(sched);
+
+    struct task *task = build_launch(&sched->build, TASK_CAST, STREAM_C, NO_UNIT);
+    task->dtype = DTYPE_FP32;
+    task->elements = 1;
+    build_access(&sched->build, loss, ACCESS_WRITE);
+    if (sched->plan->world > 1)
+        all_reduce_scalar(sched, loss, REDUCE_AVG);
+    schedule_host_reads(sched);
+    build_free(&sched->build, loss, 0);
+}
+
+/* One task for all units, then zero_grad, the last act of the step. */
+void schedule_optimizer(struct schedule *sched)
+{
+    build_mark(&sched->build, PHASE_OPTIMIZER, false);
+    if (sched->plan->options.scaler)
+        unscale(sched);
+    if (sched->plan->options.clip)
+        clip(sched);
+    init_states(sched);
+    launch_over_grads(sched, TASK_OPTIMIZER, ADAMW_TENSORS);
+    for (uint32_t u = 0; u < sched->plan->n_unit; u++)
+        update_unit(sched, u);
+    if (sched->plan->options.log_loss)
+        log_loss(sched);
+    zero_grad(sched);
+    build_mark(&sched->build, PHASE_OPTIMIZER, true);
+}
