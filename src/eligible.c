@@ -87,7 +87,8 @@ static uint32_t differ(const struct eligible_unit *unit, enum column column, con
     return 1;
 }
 
-/* An override keeps what a parameter is stored in; it cannot make more of it. */
+/* An override keeps what a parameter is stored in; it cannot make more of it. Units by dtype need no
+   override: each has a policy of its own. */
 static uint32_t casts_up(const struct eligible_unit *unit, struct text *out)
 {
     for (uint32_t i = 0; i < unit->n_param; i++) {
@@ -104,7 +105,8 @@ static uint32_t casts_up(const struct eligible_unit *unit, struct text *out)
     return 0;
 }
 
-uint32_t eligible_unit(const struct eligible_unit *unit, enum behavior behavior, struct text *out)
+uint32_t eligible_unit(const struct eligible_unit *unit, enum behavior behavior,
+                       enum arrange arrange, struct text *out)
 {
     const bool one_reduce = behavior == BEHAVIOR_TORCH_2_11 || is_of_2_15(behavior);
     uint32_t n =
@@ -116,7 +118,7 @@ uint32_t eligible_unit(const struct eligible_unit *unit, enum behavior behavior,
     if (one_reduce)
         n += differ(unit, COLUMN_REDUCE, "reduce", "a unit is reduced in one before torch-pr196626",
                     out);
-    if (is_of_2_15(behavior))
+    if (is_of_2_15(behavior) && arrange != ARRANGE_BY_DTYPE)
         n += casts_up(unit, out);
     return n;
 }

@@ -38,6 +38,7 @@ struct eligible_unit {
 const char *eligible_arrange(enum behavior behavior, enum arrange arrange);
 
 /* One line for each rule that the unit breaks, without newline at the end; 0: none is broken. */
-uint32_t eligible_unit(const struct eligible_unit *unit, enum behavior behavior, struct text *out);
+uint32_t eligible_unit(const struct eligible_unit *unit, enum behavior behavior,
+                       enum arrange arrange, struct text *out);
 
 #endif

@@ -13,6 +13,7 @@ src_libcli_a_SOURCES = \
 	src/cli/bench_store.c \
 	src/cli/bench_trace.c \
 	src/cli/cmd_bench.c \
+	src/cli/cmd_check.c \
 	src/cli/cmd_cluster.c \
 	src/cli/cmd_explain.c \
 	src/cli/cmd_history.c \

@@ -67,6 +67,7 @@ static enum status refuse_split_tie(const struct cut *cut, struct err *err)
 /* Each unit by itself, under the rules of the behavior. */
 static enum status refuse_dtypes(const struct cut *cut, struct err *err)
 {
+    const struct plan_options *options = &cut->plan->options;
     uint32_t *params = arena_array(cut->arena, uint32_t, cut->model->n_param);
     struct text broken;
     enum status status = STATUS_OK;
@@ -80,7 +81,7 @@ static enum status refuse_dtypes(const struct cut *cut, struct err *err)
         for (uint32_t i = 0; i < cut->model->n_param; i++)
             if (cut_owner(cut, i) == draft && cut_is_managed(cut, i))
                 params[unit.n_param++] = i;
-        if (eligible_unit(&unit, cut->plan->options.policy.behavior, &broken))
+        if (eligible_unit(&unit, options->policy.behavior, options->arrange, &broken))
             status = err_set(err, STATUS_NO, "%.*s", (int)strcspn(broken.at, "\n"), broken.at);
     }
     text_release(&broken);

@@ -150,6 +150,7 @@ tests_trace_make_SOURCES = tests/trace_make.c
 
 sh_tests = \
 	tests/bench.sh \
+	tests/check_command.sh \
 	tests/cli.sh \
 	tests/docs.sh \
 	tests/explain_command.sh \

@@ -52,6 +52,13 @@ const struct command commands[] = {
      .operand_hint = "give a number of 'unshard history list', a name of 'unshard model list' or "
                      "a config.json",
      .run = cmd_explain},
+    {"check", COMMAND_CHECK, "MODEL", "may these parameters share their units?",
+     .about = "Tell which behavior can execute which arrangement of a model whose parameters "
+              "compute in several dtypes, and for each that cannot, the rules that stand against "
+              "it. The exit code is 1 where the units as they are (native) cannot be executed "
+              "under --behavior. " MODEL_WORDS,
+     .operand = "model", .operand_hint = "give a name of 'unshard model list' or a config.json",
+     .run = cmd_check},
     {"model", COMMAND_MODEL, "list | show MODEL", "built-in models; a model's parameters and sizes",
      .about = "List the models that need no file, or show one with the shapes of its "
               "parameters. " MODEL_WORDS

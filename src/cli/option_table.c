@@ -13,6 +13,7 @@
 enum {
     STORING = COMMAND_SIM | COMMAND_PLAN, /* the commands that store what they find */
     STEP = STORING | COMMAND_EXPLAIN,     /* those that build a program */
+    UNITS = STEP | COMMAND_CHECK,         /* those that cut a model into units */
 };
 
 static const char *const reshard_words[] = {[RESHARD_AUTO] = "auto",
@@ -62,10 +63,10 @@ const struct option_info option_table[OPTION_N] = {
         "cluster", STEP, OPTION_TEXT, "NAME|FILE", .initial = "h100-sxm", .in_force = true,
         .help = "the GPUs, links and host: a name of 'unshard cluster list' or a file like those"},
     [OPTION_GPUS] = {
-        "gpus", STEP, OPTION_COUNT, "N", .least = 1, .most = PLAN_MAX_RANKS, .initial = "8",
+        "gpus", UNITS, OPTION_COUNT, "N", .least = 1, .most = PLAN_MAX_RANKS, .initial = "8",
         .in_force = true, .help = "GPUs in all; each is one rank"},
     [OPTION_NODES] = {
-        "nodes", STEP, OPTION_COUNT, "N", .least = 1, .most = PLAN_MAX_RANKS,
+        "nodes", UNITS, OPTION_COUNT, "N", .least = 1, .most = PLAN_MAX_RANKS,
         .otherwise = "GPUs / 8, rounded up", .in_force = true,
         .help = "machines that the GPUs stand in, as many in each"},
     [OPTION_SEQ] = {
@@ -79,7 +80,7 @@ const struct option_info option_table[OPTION_N] = {
         "accum", STEP, OPTION_COUNT, "N", .least = 1, .most = PLAN_MAX_ACCUM, .initial = "1",
         .in_force = true, .help = "microbatches in a step; --sync says when gradients are reduced"},
     [OPTION_UNITS] = {
-        "units", STEP, OPTION_TEXT, "SCHEME|PATTERNS|@FILE", .initial = "torchtitan",
+        "units", UNITS, OPTION_TEXT, "SCHEME|PATTERNS|@FILE", .initial = "torchtitan",
         .list = true, .initial_list = "block,block*2,block*4,attn+mlp,whole,torchtitan",
         .in_force = true,
         .help = "how the model is cut into FSDP units: block, block*K (K blocks to a unit), "
@@ -105,7 +106,7 @@ const struct option_info option_table[OPTION_N] = {
         .in_force = true,
         .help = "the same in backward; 0: implicit, one ahead"},
     [OPTION_BEHAVIOR] = {
-        "behavior", STEP, OPTION_WORD, .words = behavior_words, .initial = "torch-2.11",
+        "behavior", UNITS, OPTION_WORD, .words = behavior_words, .initial = "torch-2.11",
         .list = true, .in_force = true,
         .help = "which FSDP2 it is: releases up to 2.14, main of October 2026, the release 2.15.0, the "
                 "published form of mixed packing, or this program's own kernels"},
@@ -115,23 +116,23 @@ const struct option_info option_table[OPTION_N] = {
         .help = "parameters of several compute dtypes: in one unit; in units by dtype; or in one, "
                 "with gradients cast before they are packed"},
     [OPTION_STORAGE_DTYPE] = {
-        "storage-dtype", STEP, OPTION_WORD, .words = dtype_words, .initial = "fp32",
+        "storage-dtype", UNITS, OPTION_WORD, .words = dtype_words, .initial = "fp32",
         .in_force = true, .help = "what shards are stored and updated in"},
     [OPTION_PARAM_DTYPE] = {
-        "param-dtype", STEP, OPTION_WORD, .words = dtype_words, .initial = "bf16",
+        "param-dtype", UNITS, OPTION_WORD, .words = dtype_words, .initial = "bf16",
         .in_force = true, .help = "what parameters are gathered and computed in"},
     [OPTION_REDUCE_DTYPE] = {
-        "reduce-dtype", STEP, OPTION_WORD, .words = dtype_words, .initial = "fp32",
+        "reduce-dtype", UNITS, OPTION_WORD, .words = dtype_words, .initial = "fp32",
         .in_force = true, .help = "what gradients are reduced in"},
     [OPTION_KEEP_FP32] = {
-        "keep-fp32", STEP, OPTION_TEXT, "PATTERNS", .otherwise = "the model family's own",
+        "keep-fp32", UNITS, OPTION_TEXT, "PATTERNS", .otherwise = "the model family's own",
         .in_force = true,
         .help = "parameters that are gathered and computed in fp32 all the same"},
     [OPTION_FREEZE] = {
-        "freeze", STEP, OPTION_TEXT, "PATTERNS", .otherwise = "none", .in_force = true,
+        "freeze", UNITS, OPTION_TEXT, "PATTERNS", .otherwise = "none", .in_force = true,
         .help = "parameters that are not trained"},
     [OPTION_IGNORE] = {
-        "ignore", STEP, OPTION_TEXT, "PATTERNS", .otherwise = "none", .in_force = true,
+        "ignore", UNITS, OPTION_TEXT, "PATTERNS", .otherwise = "none", .in_force = true,
         .help = "parameters that no unit manages: each GPU has all of them"},
     [OPTION_SHARD_DIM] = {
         "shard-dim", STEP, OPTION_TEXT, "PATTERN=DIM", .otherwise = "0", .in_force = true,
@@ -207,7 +208,7 @@ const struct option_info option_table[OPTION_N] = {
         .help = "memory of one GPU, as in 72GiB or 80GB; when given it is a limit: "
                 "a step that does not fit ends with exit code 1"},
     [OPTION_LAYERS] = {
-        "layers", STEP | COMMAND_MODEL, OPTION_COUNT, "N", .least = 1, .most = MODEL_MAX_LAYERS,
+        "layers", UNITS | COMMAND_MODEL, OPTION_COUNT, "N", .least = 1, .most = MODEL_MAX_LAYERS,
         .otherwise = "all", .in_force = true, .help = "cut the model to its first N blocks"},
     [OPTION_WHAT_IF] = {
         "what-if", COMMAND_SIM | COMMAND_EXPLAIN, OPTION_WORDS, .words = bracket_words,

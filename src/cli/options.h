@@ -25,7 +25,8 @@ enum command_bits {
     COMMAND_HISTORY = 128,
     COMMAND_QUERY = 256,
     COMMAND_TRACE = 512,
-    COMMAND_ALL = 1023
+    COMMAND_CHECK = 1024,
+    COMMAND_ALL = 2047
 };
 
 enum option_id {

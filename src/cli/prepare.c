@@ -47,8 +47,8 @@ static void set_reduction(const struct options *options, struct plan_options *ou
     out->divide_factor = options->values[OPTION_DIVIDE_FACTOR].real;
 }
 
-static struct plan_options plan_options_from(const struct options *options,
-                                             const struct cluster *cluster)
+struct plan_options prepare_plan_options(const struct options *options,
+                                         const struct cluster *cluster)
 {
     struct plan_options out = plan_options_default();
     out.gpus = option_number(options, OPTION_GPUS);
@@ -110,7 +110,7 @@ enum status prepared_too_large(const struct options *options, const struct plan 
 
 static enum status build(const struct options *options, struct prepared *out, struct err *err)
 {
-    struct plan_options plan_options = plan_options_from(options, &out->cluster);
+    struct plan_options plan_options = prepare_plan_options(options, &out->cluster);
     enum status status = plan_resolve(&out->model, &plan_options, &out->arena, &out->plan, err);
     if (status != STATUS_OK)
         return status;

@@ -31,6 +31,10 @@ struct prepared {
 enum status prepare_open(const struct options *options, const char *model_json,
                          struct prepared *out, struct err *err);
 
+/* What the options ask of a plan; of the cluster it takes what a GPU needs of memory. */
+struct plan_options prepare_plan_options(const struct options *options,
+                                         const struct cluster *cluster);
+
 /*
  * The plan and all of it, after that everything of the plan before is gone. The options are
  * completed with what the plan fills in. STATUS_RUN where the program has a fault.
