@@ -40,6 +40,8 @@ src_libcli_a_SOURCES = \
 	src/cli/option_table.c \
 	src/cli/options.c \
 	src/cli/options.h \
+	src/cli/packing.c \
+	src/cli/packing.h \
 	src/cli/page.c \
 	src/cli/page.h \
 	src/cli/plan_axes.c \
@@ -47,6 +49,7 @@ src_libcli_a_SOURCES = \
 	src/cli/plan_json.c \
 	src/cli/plan_lists.c \
 	src/cli/plan_lists.h \
+	src/cli/plan_packing.c \
 	src/cli/plan_plot.c \
 	src/cli/plan_plot.h \
 	src/cli/plan_progress.c \

@@ -102,6 +102,7 @@ static void fill_row(struct comparison *c, const struct sim_report *report, stru
         row->moved_bytes += report->collectives[i].count * report->collectives[i].bytes;
     }
     fill_memory(report, row);
+    row->packing = packing_of(&c->prepared.program, &report->prices[SPREAD_MID]);
     row->peak = describe_peak(report, &c->arena);
     if (!row->json)
         return;
@@ -109,6 +110,7 @@ static void fill_row(struct comparison *c, const struct sim_report *report, stru
     json_add_u64(row->json, "total_bytes", row->total_bytes);
     json_add_u64(row->json, "collective_count", row->n_collective);
     json_add_u64(row->json, "collective_bytes", row->moved_bytes);
+    plan_row_packing_json(row);
 }
 
 /* What is the same for every plan, from the first that can be built. */
@@ -148,6 +150,8 @@ static enum status evaluate_row(struct comparison *c, const struct term *term, u
     if (option_given(c->options, OPTION_JSON)) {
         row->json = json_new_object();
         json_add_string(row->json, "scheme", option_text(&row->options, OPTION_UNITS));
+        json_add_string(row->json, "behavior", option_text(&row->options, OPTION_BEHAVIOR));
+        json_add_string(row->json, "arrange", option_text(&row->options, OPTION_ARRANGE));
     }
     enum status status = prepare_plan(&row->options, &c->prepared, err);
     if (status == STATUS_OK)

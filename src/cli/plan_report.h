@@ -37,6 +37,10 @@ void plan_report_wrap(const struct plan_report *report, const char *paragraph, u
 
 void plan_report_text(const struct plan_report *report, const struct term *term, struct text *out);
 void plan_report_table(const struct plan_report *report, const struct term *term, struct text *out);
+/* Nothing where behavior and arrangement are the same for all. */
+void plan_report_packing(const struct plan_report *report, const struct term *term,
+                         struct text *out);
+void plan_row_packing_json(const struct plan_row *row);
 /* Takes the rows' JSON. */
 void plan_report_json(struct plan_report *report, struct text *out);
 

@@ -8,6 +8,7 @@
 #define SRC_CLI_PLAN_ROW_H
 
 #include "src/cli/options.h"
+#include "src/cli/packing.h"
 #include "src/cluster.h"
 
 enum { PLAN_NO_RANK = 0 };
@@ -24,6 +25,7 @@ struct plan_row {
     uint64_t allocated_bytes, active_bytes, reserved_bytes, total_bytes;
     uint64_t moved_bytes; /* of all collectives of a step */
     uint32_t n_unit, n_collective;
+    struct packing packing;
     bool fits, near_limit, may_not_fit;
     const char *peak; /* which moment and class make it as large as it is */
 

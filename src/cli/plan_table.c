@@ -41,6 +41,9 @@ static const struct title tight_titles[OPTION_N] = {
     [OPTION_RESHARD] = {"re-", "shard"},
     [OPTION_PREFETCH] = {"pre-", "fetch"},
     [OPTION_PREFETCH_BACKWARD] = {"back-", "ward"},
+    [OPTION_RESHARD_BACKWARD] = {"reshard", "backward"},
+    [OPTION_REDUCE_INPUTS] = {"reduce", "inputs"},
+    [OPTION_SEPARATE_REDUCE_COMM] = {"2nd", "comm"},
     [OPTION_AC] = {"", "ac"},
     [OPTION_ALLOCATOR] = {"", "allocator"},
 };
@@ -111,7 +114,8 @@ static void add_plan_columns(struct table *table)
             table->cells[row][table->n_column] = arena_strdup(&table->arena, name);
         }
         struct title title = {"", option_table[id].name};
-        add_column(table, title, tight_titles[id])->left = true;
+        const struct title tight = tight_titles[id].bottom ? tight_titles[id] : title;
+        add_column(table, title, tight)->left = true;
     }
     table->n_plan = table->n_column;
 }

@@ -156,6 +156,7 @@ void plan_report_text(const struct plan_report *report, const struct term *term,
     text_add(out, "%s\n", report->head.at);
     plan_report_table(report, term, out);
     add_marks(report, term, out);
+    plan_report_packing(report, term, out);
     const struct plan_plot plot = {.rows = report->rows,
                                    .n_row = report->n_row,
                                    .limit_bytes = report->limit_bytes,

@@ -53,6 +53,7 @@ static void add_peaks(const struct sim_report *report, const struct place_step *
     json_add_u64(parent, "peak_allocated_bytes", step->stats.peak_allocated);
     json_add_u64(parent, "peak_active_bytes", step->stats.peak_active);
     json_add_u64(parent, "peak_reserved_bytes", step->stats.peak_reserved);
+    json_add_u64(parent, "peak_requested_bytes", step->stats.peak_requested);
 
     struct cJSON *peak = json_add_object(parent, "peak");
     json_add_string(peak, "phase", phase_name((enum phase)step->peak_phase));
