@@ -84,6 +84,7 @@ c_tests = \
 	tests/store.t \
 	tests/store_crowd.t \
 	tests/store_faults.t \
+	tests/store_migrate.t \
 	tests/summary.t \
 	tests/text.t \
 	tests/toy.t \
@@ -134,6 +135,7 @@ tests_stalls_t_SOURCES = tests/stalls.c
 tests_store_t_SOURCES = tests/store.c
 tests_store_crowd_t_SOURCES = tests/store_crowd.c
 tests_store_faults_t_SOURCES = tests/store_faults.c
+tests_store_migrate_t_SOURCES = tests/store_migrate.c
 tests_summary_t_SOURCES = tests/summary.c
 tests_text_t_SOURCES = tests/text.c
 tests_toy_t_SOURCES = tests/toy.c
@@ -161,7 +163,7 @@ sh_tests = \
 	tests/trace_python.sh
 dist_check_SCRIPTS += $(sh_tests)
 TESTS += $(c_tests) $(sh_tests)
-EXTRA_DIST += tests/tap.sh tests/command_rig.sh
+EXTRA_DIST += tests/tap.sh tests/command_rig.sh tests/history_1.sql
 EXTRA_DIST += \
 	tests/trace_recount.py \
 	tests/golden/first-step-only.txt \

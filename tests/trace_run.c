@@ -25,6 +25,7 @@ static struct run *new_run(struct arena *arena, uint32_t n_unit, uint32_t n_task
         .placement_hash = 0xfedcba9876543210,
         .world = 2,
         .gpus_per_node = 2,
+        .comm_ranks = {[COMM_SHARD] = 2},
         .peak_unit = NO_UNIT,
         .units = arena_array(arena, struct run_unit, n_unit),
         .tasks = arena_array(arena, struct run_task, n_task),
@@ -97,21 +98,28 @@ static void add_sample(struct run_sample *sample, int64_t at_ns, enum memory_cla
 struct run *trace_run_small(struct arena *arena)
 {
     static const struct run_task tasks[] = {
-        /* name, kind, stream, dtype, phase, unit, microbatch, kernels, elements, launch, span */
-        {"", TASK_COPY_IN, STREAM_AGI, DTYPE_BF16, PHASE_FORWARD, 0, 0, 1, 500, -40, -30, -20, 0},
-        {"", TASK_ALL_GATHER, STREAM_AG, DTYPE_BF16, PHASE_FORWARD, 0, 0, 1, 1000, -30, -30, 0,
-         100},
-        {"", TASK_COPY_OUT, STREAM_C, DTYPE_BF16, PHASE_FORWARD, 0, 0, 1, 1000, 10, 20, 100, 110},
-        {"", TASK_FORWARD, STREAM_C, DTYPE_BF16, PHASE_FORWARD, 0, 0, 7, 64, 20, 90, 110, 300},
-        {"", TASK_ALL_GATHER, STREAM_AG, DTYPE_BF16, PHASE_FORWARD, 1, 0, 1, 2000, 95, 100, 100,
-         200},
-        {"", TASK_FORWARD, STREAM_C, DTYPE_BF16, PHASE_FORWARD, 1, 0, 7, 64, 100, 190, 300, 401},
-        {"", TASK_BACKWARD, STREAM_C, DTYPE_BF16, PHASE_BACKWARD, 1, 0, 9, 64, 190, 350, 402, 700},
-        {"", TASK_PACK, STREAM_RS, DTYPE_FP32, PHASE_BACKWARD, 1, 0, 1, 2000, 350, 360, 700, 710},
-        {"", TASK_REDUCE_SCATTER, STREAM_RS, DTYPE_FP32, PHASE_BACKWARD, 1, 0, 1, 2000, 360, 360,
-         710, 900},
-        {"", TASK_OPTIMIZER, STREAM_C, DTYPE_FP32, PHASE_OPTIMIZER, NO_UNIT, 0, 2, 500, 400, 420,
-         900, 1000},
+        /* name, kind, stream, dtype, phase, communicator, reduction, unit, microbatch, kernels,
+           elements, launch, span */
+        {"", TASK_COPY_IN, STREAM_AGI, DTYPE_BF16, PHASE_FORWARD, COMM_NONE, REDUCE_NONE, 0, 0, 1,
+         500, -40, -30, -20, 0},
+        {"", TASK_ALL_GATHER, STREAM_AG, DTYPE_BF16, PHASE_FORWARD, COMM_SHARD, REDUCE_NONE, 0, 0,
+         1, 1000, -30, -30, 0, 100},
+        {"", TASK_COPY_OUT, STREAM_C, DTYPE_BF16, PHASE_FORWARD, COMM_NONE, REDUCE_NONE, 0, 0, 1,
+         1000, 10, 20, 100, 110},
+        {"", TASK_FORWARD, STREAM_C, DTYPE_BF16, PHASE_FORWARD, COMM_NONE, REDUCE_NONE, 0, 0, 7, 64,
+         20, 90, 110, 300},
+        {"", TASK_ALL_GATHER, STREAM_AG, DTYPE_BF16, PHASE_FORWARD, COMM_SHARD, REDUCE_NONE, 1, 0,
+         1, 2000, 95, 100, 100, 200},
+        {"", TASK_FORWARD, STREAM_C, DTYPE_BF16, PHASE_FORWARD, COMM_NONE, REDUCE_NONE, 1, 0, 7, 64,
+         100, 190, 300, 401},
+        {"", TASK_BACKWARD, STREAM_C, DTYPE_BF16, PHASE_BACKWARD, COMM_NONE, REDUCE_NONE, 1, 0, 9,
+         64, 190, 350, 402, 700},
+        {"", TASK_PACK, STREAM_RS, DTYPE_FP32, PHASE_BACKWARD, COMM_NONE, REDUCE_NONE, 1, 0, 1,
+         2000, 350, 360, 700, 710},
+        {"", TASK_REDUCE_SCATTER, STREAM_RS, DTYPE_FP32, PHASE_BACKWARD, COMM_SHARD, REDUCE_AVG, 1,
+         0, 1, 2000, 360, 360, 710, 900},
+        {"", TASK_OPTIMIZER, STREAM_C, DTYPE_FP32, PHASE_OPTIMIZER, COMM_NONE, REDUCE_NONE, NO_UNIT,
+         0, 2, 500, 400, 420, 900, 1000},
     };
     const uint32_t n = sizeof(tasks) / sizeof(tasks[0]);
     struct run *run = new_run(arena, 2, n, 3);
@@ -154,6 +162,8 @@ static void random_purpose(const struct run *run, struct run_task *task, uint64_
     task->stream = (uint8_t)stream_of((enum task_kind)task->kind);
     task->dtype = (uint8_t)tap_below(state, DTYPE_N);
     task->phase = (uint8_t)tap_below(state, PHASE_N);
+    task->comm = task_kind_is_collective((enum task_kind)task->kind) ? COMM_SHARD : COMM_NONE;
+    task->reduction = REDUCE_NONE;
     task->unit = tap_below(state, 4) ? (uint16_t)tap_below(state, run->n_unit) : NO_UNIT;
     task->microbatch = (uint16_t)tap_below(state, 2);
     task->kernels = (uint16_t)tap_below(state, 20);
