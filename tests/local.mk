@@ -53,6 +53,7 @@ c_tests = \
 	tests/body_gpt.t \
 	tests/body_ops.t \
 	tests/chrome.t \
+	tests/chrome_groups.t \
 	tests/chrome_random.t \
 	tests/cluster.t \
 	tests/cost.t \
@@ -104,6 +105,7 @@ tests_bodies_t_SOURCES = tests/bodies.c
 tests_body_gpt_t_SOURCES = tests/body_gpt.c
 tests_body_ops_t_SOURCES = tests/body_ops.c
 tests_chrome_t_SOURCES = tests/chrome.c
+tests_chrome_groups_t_SOURCES = tests/chrome_groups.c
 tests_chrome_random_t_SOURCES = tests/chrome_random.c
 tests_cluster_t_SOURCES = tests/cluster.c
 tests_cost_t_SOURCES = tests/cost.c

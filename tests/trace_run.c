@@ -134,6 +134,29 @@ struct run *trace_run_small(struct arena *arena)
     return run;
 }
 
+struct run *trace_run_groups(struct arena *arena)
+{
+    struct run *run = trace_run_small(arena);
+    struct run_task *reduce = &run->tasks[8], *all_reduce = &run->tasks[9];
+    run->world = 16;
+    run->gpus_per_node = 8;
+    for (int i = 0; i < COMM_N; i++)
+        run->comm_ranks[i] = 8;
+    run->comm_ranks[COMM_REPLICATE] = 2;
+    run->comm_ranks[COMM_KEPT] = 4;
+    run->tasks[4].comm = COMM_KEPT;
+    reduce->comm = COMM_REDUCE;
+    reduce->reduction = REDUCE_PREMUL;
+    all_reduce->kind = TASK_ALL_REDUCE;
+    all_reduce->stream = STREAM_AR;
+    all_reduce->comm = COMM_REPLICATE;
+    all_reduce->reduction = REDUCE_SUM;
+    all_reduce->unit = 1;
+    name_task(arena, run, all_reduce);
+    measure(run);
+    return run;
+}
+
 /* Short and often nothing. */
 static int64_t some_ns(uint64_t *state, uint64_t below)
 {
@@ -151,6 +174,8 @@ static enum stream stream_of(enum task_kind kind)
     case TASK_REDUCE_SCATTER:
     case TASK_POST_REDUCE:
         return STREAM_RS;
+    case TASK_ALL_REDUCE:
+        return STREAM_AR;
     default:
         return STREAM_C;
     }
@@ -162,8 +187,10 @@ static void random_purpose(const struct run *run, struct run_task *task, uint64_
     task->stream = (uint8_t)stream_of((enum task_kind)task->kind);
     task->dtype = (uint8_t)tap_below(state, DTYPE_N);
     task->phase = (uint8_t)tap_below(state, PHASE_N);
-    task->comm = task_kind_is_collective((enum task_kind)task->kind) ? COMM_SHARD : COMM_NONE;
-    task->reduction = REDUCE_NONE;
+    task->comm = task_kind_is_collective((enum task_kind)task->kind)
+                     ? (uint8_t)tap_below(state, COMM_N)
+                     : COMM_NONE;
+    task->reduction = (uint8_t)tap_below(state, REDUCTION_N);
     task->unit = tap_below(state, 4) ? (uint16_t)tap_below(state, run->n_unit) : NO_UNIT;
     task->microbatch = (uint16_t)tap_below(state, 2);
     task->kernels = (uint16_t)tap_below(state, 20);
@@ -189,6 +216,8 @@ struct run *trace_run_random(struct arena *arena, uint64_t *state, uint32_t max_
     int64_t sample_ns = -(int64_t)tap_below(state, 200);
     for (int i = 0; i < STREAM_N; i++)
         free_ns[i] = -200;
+    for (int i = 0; i < COMM_N; i++)
+        run->comm_ranks[i] = run->world;
     for (uint32_t i = 0; i < n_task; i++) {
         if (i > 0 && tap_below(state, 2)) /* often the same purpose in a row */
             run->tasks[i] = run->tasks[i - 1];

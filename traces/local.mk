@@ -4,6 +4,8 @@ traces_libtraces_a_SOURCES = \
 	traces/chrome.h \
 	traces/chrome_event.c \
 	traces/chrome_event.h \
+	traces/chrome_groups.c \
+	traces/chrome_groups.h \
 	traces/chrome_head.c \
 	traces/chrome_inner.h \
 	traces/chrome_plan.c \
