@@ -20,6 +20,8 @@ traces_libtraces_a_SOURCES = \
 	traces/trace_event.h \
 	traces/trace_findings.c \
 	traces/trace_findings.h \
+	traces/trace_groups.c \
+	traces/trace_groups.h \
 	traces/trace_json.c \
 	traces/trace_json.h \
 	traces/trace_keys.c \
