@@ -4,6 +4,8 @@ db_libdb_a_SOURCES = \
 	db/connection.h \
 	db/intern.c \
 	db/intern.h \
+	db/names.c \
+	db/names.h \
 	db/number.h \
 	db/query.c \
 	db/query.h \
@@ -23,10 +25,11 @@ db_libdb_a_SOURCES = \
 	db/store_inner.h \
 	db/store_put.c
 
-# The schema is one SQL file, compiled in as one C string.
-db/schema.inc: db/schema.sql
-	@$(MKDIR_P) db
+# The steps of the schema are SQL files, each compiled in as one C string.
+schema_steps = db/schema.inc db/schema_2.inc
+.sql.inc:
+	@$(MKDIR_P) $(@D)
 	$(AM_V_GEN)$(AS_C_STRING) $< > $@.tmp && mv -f $@.tmp $@
-db/schema.$(OBJEXT): db/schema.inc
-CLEANFILES += db/schema.inc
-EXTRA_DIST += db/schema.sql
+db/schema.$(OBJEXT): $(schema_steps)
+CLEANFILES += $(schema_steps)
+EXTRA_DIST += db/schema.sql db/schema_2.sql

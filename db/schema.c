@@ -15,6 +15,8 @@
 
 static const char *const steps[] = {
 #include "db/schema.inc"
+    ,
+#include "db/schema_2.inc"
 };
 const int schema_version = (int)(sizeof(steps) / sizeof(steps[0]));
 

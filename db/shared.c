@@ -16,8 +16,9 @@ struct label_key {
     uint64_t elements;
     uint16_t unit, kernels;
     uint8_t kind, stream, phase, dtype;
+    uint32_t comm, reduction;
 };
-_Static_assert(sizeof(struct label_key) == 24, "a hole in a key is not zero");
+_Static_assert(sizeof(struct label_key) == 32, "a hole in a key is not zero");
 
 enum status shared_open(struct shared *shared, struct connection *connection, struct err *err)
 {
@@ -30,10 +31,10 @@ enum status shared_open(struct shared *shared, struct connection *connection, st
                              " VALUES (?1, ?2, ?3, ?4)"},
         [SHARED_LABEL] = {"SELECT id FROM task_label WHERE name_id = ?1 AND elements = ?2"
                           " AND unit = ?3 AND kernels = ?4 AND kind = ?6 AND stream = ?7"
-                          " AND phase = ?8 AND dtype = ?9",
+                          " AND phase = ?8 AND dtype = ?9 AND reduction = ?10 AND comm IS ?11",
                           "INSERT INTO task_label (name_id, elements, unit, kernels, collective,"
-                          " kind, stream, phase, dtype)"
-                          " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"},
+                          " kind, stream, phase, dtype, reduction, comm)"
+                          " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"},
     };
     enum status status = STATUS_OK;
     *shared = (struct shared){.connection = connection};
@@ -138,14 +139,16 @@ static enum status find_or_add_label(struct shared *shared, const struct run_tas
                                      const struct label_key *key, bool name_is_new, int64_t *id,
                                      struct err *err)
 {
-    const char *const texts[] = {task_kind_name(task->kind), stream_name(task->stream),
-                                 phase_name(task->phase), dtype_name(task->dtype)};
+    const char *const texts[] = {
+        task_kind_name(task->kind),      stream_name(task->stream),
+        phase_name(task->phase),         dtype_name(task->dtype),
+        reduction_name(task->reduction), task->comm == COMM_NONE ? NULL : comm_name(task->comm)};
     sqlite3_stmt *const both[] = {shared->find[SHARED_LABEL], shared->add[SHARED_LABEL]};
     bool added;
     for (int i = 0; i < 2; i++)
         BIND_INTS(both[i], 1, key->name_id, (int64_t)key->elements, number_of_unit(key->unit),
                   key->kernels, task_kind_is_collective(task->kind));
-    bind_texts(shared, SHARED_LABEL, 6, 4, texts);
+    bind_texts(shared, SHARED_LABEL, 6, 6, texts);
     return name_is_new ? add(shared, SHARED_LABEL, id, err)
                        : find_or_add(shared, SHARED_LABEL, id, &added, err);
 }
@@ -159,7 +162,9 @@ enum status shared_label(struct shared *shared, const struct run_task *task, int
                             .kind = task->kind,
                             .stream = task->stream,
                             .phase = task->phase,
-                            .dtype = task->dtype};
+                            .dtype = task->dtype,
+                            .comm = task->comm,
+                            .reduction = task->reduction};
     bool name_is_new;
     enum status status = string_id(shared, task->name, &key.name_id, &name_is_new, err);
     if (status != STATUS_OK)

@@ -19,7 +19,7 @@ void statement_bind_ints(sqlite3_stmt *statement, int first, int n, const int64_
     statement_bind_ints((statement), (first),                                      \
                         (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), \
                         (const int64_t[]){__VA_ARGS__})
-/* The text must live until the statement is run. */
+/* The text must live until the statement is run; NULL is NULL in SQL too. */
 void statement_bind_text(sqlite3_stmt *statement, int parameter, const char *text);
 
 /* Runs a statement that changes something; it is ready for the next values then. */

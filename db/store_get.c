@@ -1,13 +1,11 @@
 /*
- * One run back out of the tables, as it was put in.
- *
- * Names of kinds, phases and classes become numbers of this program again; a name that it does not
- * know means that another version stored the run, and is an error. Each part counts its rows, then
- * reads exactly as many.
+ * One run back out of the tables, as it was put in. Each part counts its rows, then reads exactly
+ * as many.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "db/names.h"
 #include "db/number.h"
 #include "db/statement.h"
 #include "db/store_inner.h"
@@ -18,27 +16,6 @@ struct get {
     struct run *run; /* what is filled */
     int64_t id, first_task, first_sample;
 };
-
-struct names {
-    const char *what;
-    const char *const *names;
-    int n;
-};
-#define X(id, name) name,
-#define X3(id, name, bytes) name,
-static const char *const run_kinds[] = {RUN_KINDS(X)}, *const task_kinds[] = {TASK_KINDS(X)},
-                         *const streams[] = {STREAMS(X)}, *const phases[] = {PHASES(X)},
-                         *const dtypes[] = {DTYPES(X3)}, *const classes[] = {MEMORY_CLASSES(X)},
-                         *const metrics[] = {RUN_METRICS(X)};
-#undef X
-#undef X3
-static const struct names name_of_run_kind = {"kind", run_kinds, RUN_KIND_N},
-                          name_of_task_kind = {"task kind", task_kinds, TASK_KIND_N},
-                          name_of_stream = {"stream", streams, STREAM_N},
-                          name_of_phase = {"phase", phases, PHASE_N},
-                          name_of_dtype = {"dtype", dtypes, DTYPE_N},
-                          name_of_class = {"memory class", classes, CLASS_N},
-                          name_of_metric = {"metric", metrics, RUN_METRIC_N};
 
 static const char *text_of(const struct get *get, sqlite3_stmt *statement, int column)
 {
@@ -58,19 +35,25 @@ static uint64_t hash_of(sqlite3_stmt *statement, int column)
 
 /* The number of the name in this column. */
 static enum status find_name(const struct get *get, sqlite3_stmt *statement, int column,
-                             const struct names *names, int *out, struct err *err)
+                             enum name_set set, int *out, struct err *err)
 {
     const char *name = (const char *)sqlite3_column_text(statement, column);
-    for (int i = 0; i < names->n; i++) {
-        if (name && !strcmp(names->names[i], name)) {
-            *out = i;
-            return STATUS_OK;
-        }
-    }
+    if (names_find(set, name, out))
+        return STATUS_OK;
     return err_set(err, STATUS_DB,
                    "run %" PRId64 " in '%s' has a %s '%s' that this version does not know: use the"
                    " version that stored it",
-                   get->id, get->connection->shown, names->what, name ? name : "");
+                   get->id, get->connection->shown, names_what(set), name ? name : "");
+}
+
+/* Those of columns that follow one another. */
+static enum status find_names(const struct get *get, sqlite3_stmt *statement, int column, int n,
+                              const enum name_set *sets, int *out, struct err *err)
+{
+    enum status status = STATUS_OK;
+    for (int i = 0; i < n && status == STATUS_OK; i++)
+        status = find_name(get, statement, column + i, sets[i], &out[i], err);
+    return status;
 }
 
 /* Fills element i of what a section reads. */
@@ -116,10 +99,10 @@ static enum status read_run(struct get *get, sqlite3_stmt *statement, uint32_t i
 {
     struct run *run = get->run;
     int kind = 0, phase = 0;
-    enum status status = find_name(get, statement, 0, &name_of_run_kind, &kind, err);
+    enum status status = find_name(get, statement, 0, NAMES_RUN_KIND, &kind, err);
     (void)i;
     if (status == STATUS_OK)
-        status = find_name(get, statement, 1, &name_of_phase, &phase, err);
+        status = find_name(get, statement, 1, NAMES_PHASE, &phase, err);
     if (status != STATUS_OK)
         return status;
     *run = (struct run){
@@ -153,7 +136,7 @@ static enum status read_metric(struct get *get, sqlite3_stmt *statement, uint32_
                                struct err *err)
 {
     int metric;
-    const enum status status = find_name(get, statement, 0, &name_of_metric, &metric, err);
+    const enum status status = find_name(get, statement, 0, NAMES_METRIC, &metric, err);
     (void)i;
     if (status == STATUS_OK)
         get->run->metrics[metric] = sqlite3_column_int64(statement, 1);
@@ -163,10 +146,21 @@ static enum status read_metric(struct get *get, sqlite3_stmt *statement, uint32_
 static enum status read_peak(struct get *get, sqlite3_stmt *statement, uint32_t i, struct err *err)
 {
     int c;
-    const enum status status = find_name(get, statement, 0, &name_of_class, &c, err);
+    const enum status status = find_name(get, statement, 0, NAMES_CLASS, &c, err);
     (void)i;
     if (status == STATUS_OK)
         get->run->peak_by_class[c] = u64_of(statement, 1);
+    return status;
+}
+
+static enum status read_communicator(struct get *get, sqlite3_stmt *statement, uint32_t i,
+                                     struct err *err)
+{
+    int comm;
+    const enum status status = find_name(get, statement, 0, NAMES_COMM, &comm, err);
+    (void)i;
+    if (status == STATUS_OK)
+        get->run->comm_ranks[comm] = u64_of(statement, 1);
     return status;
 }
 
@@ -202,36 +196,39 @@ static enum status read_param(struct get *get, sqlite3_stmt *statement, uint32_t
 static enum status read_collective(struct get *get, sqlite3_stmt *statement, uint32_t i,
                                    struct err *err)
 {
-    int kind = 0, dtype = 0;
-    enum status status = find_name(get, statement, 0, &name_of_task_kind, &kind, err);
-    if (status == STATUS_OK)
-        status = find_name(get, statement, 1, &name_of_dtype, &dtype, err);
+    enum { KIND, COMM, DTYPE, REDUCTION, N };
+    static const enum name_set sets[N] = {NAMES_TASK_KIND, NAMES_COMM, NAMES_DTYPE,
+                                          NAMES_REDUCTION};
+    int found[N] = {0};
+    const enum status status = find_names(get, statement, 0, N, sets, found, err);
     get->run->collectives[i] = (struct run_collective){
-        .kind = (uint8_t)kind,
-        .dtype = (uint8_t)dtype,
-        .elements = u64_of(statement, 2),
-        .bytes = u64_of(statement, 3),
-        .count = (uint32_t)sqlite3_column_int64(statement, 4),
+        .kind = (uint8_t)found[KIND],
+        .comm = (uint8_t)found[COMM],
+        .dtype = (uint8_t)found[DTYPE],
+        .reduction = (uint8_t)found[REDUCTION],
+        .elements = u64_of(statement, N),
+        .bytes = u64_of(statement, N + 1),
+        .count = (uint32_t)sqlite3_column_int64(statement, N + 2),
     };
     return status;
 }
 
 static enum status read_task(struct get *get, sqlite3_stmt *statement, uint32_t i, struct err *err)
 {
-    int kind = 0, stream = 0, phase = 0, dtype = 0;
-    enum status status = find_name(get, statement, 1, &name_of_task_kind, &kind, err);
-    if (status == STATUS_OK)
-        status = find_name(get, statement, 2, &name_of_stream, &stream, err);
-    if (status == STATUS_OK)
-        status = find_name(get, statement, 3, &name_of_phase, &phase, err);
-    if (status == STATUS_OK)
-        status = find_name(get, statement, 4, &name_of_dtype, &dtype, err);
+    enum { KIND, STREAM, PHASE, DTYPE, REDUCTION, N, COMM = 13 };
+    static const enum name_set sets[N] = {NAMES_TASK_KIND, NAMES_STREAM, NAMES_PHASE, NAMES_DTYPE,
+                                          NAMES_REDUCTION};
+    int found[N] = {0}, comm = COMM_NONE;
+    enum status status = find_names(get, statement, 0, N, sets, found, err);
+    if (status == STATUS_OK && sqlite3_column_type(statement, COMM) != SQLITE_NULL)
+        status = find_name(get, statement, COMM, NAMES_COMM, &comm, err);
     get->run->tasks[i] = (struct run_task){
-        .name = text_of(get, statement, 0),
-        .kind = (uint8_t)kind,
-        .stream = (uint8_t)stream,
-        .dtype = (uint8_t)dtype,
-        .phase = (uint8_t)phase,
+        .kind = (uint8_t)found[KIND],
+        .stream = (uint8_t)found[STREAM],
+        .dtype = (uint8_t)found[DTYPE],
+        .phase = (uint8_t)found[PHASE],
+        .comm = (uint8_t)comm,
+        .reduction = (uint8_t)found[REDUCTION],
         .unit = number_to_unit(sqlite3_column_int64(statement, 5)),
         .microbatch = number_to_unit(sqlite3_column_int64(statement, 6)),
         .kernels = (uint16_t)sqlite3_column_int64(statement, 7),
@@ -240,6 +237,7 @@ static enum status read_task(struct get *get, sqlite3_stmt *statement, uint32_t 
         .launched_ns = sqlite3_column_int64(statement, 10),
         .start_ns = sqlite3_column_int64(statement, 11),
         .end_ns = sqlite3_column_int64(statement, 12),
+        .name = text_of(get, statement, 14),
     };
     return status;
 }
@@ -263,7 +261,8 @@ static enum status get_head(struct get *get, struct err *err)
         "SELECT run.kind, peak_phase, tool_version, command, program_hash, placement_hash,"
         " created_ns, world, gpus_per_node, parameters, plan_group, ifnull(peak_unit, -1),"
         " first_task, n_task, first_sample, n_sample, model.name, model.json, plan.json,"
-        " cluster.name, cluster.json, environment FROM run JOIN document AS model ON model.id = model_id"
+        " cluster.name, cluster.json, environment FROM run JOIN document AS model ON model.id = "
+        "model_id"
         " JOIN document AS plan ON plan.id = plan_id"
         " JOIN document AS cluster ON cluster.id = cluster_id WHERE run.id = ?1";
     return read_rows(get, sql, 1, &get->id, 1, read_run, err);
@@ -271,18 +270,24 @@ static enum status get_head(struct get *get, struct err *err)
 
 static enum status get_numbers(struct get *get, struct err *err)
 {
-    uint32_t n_metric = 0, n_class = 0;
+    static const struct {
+        const char *table, *sql;
+        read_row read;
+    } lists[] = {
+        {"metric", "SELECT name, value FROM metric WHERE run_id = ?1", read_metric},
+        {"memory_peak", "SELECT class, bytes FROM memory_peak WHERE run_id = ?1", read_peak},
+        {"communicator", "SELECT comm, ranks FROM communicator WHERE run_id = ?1",
+         read_communicator},
+    };
+    enum status status = STATUS_OK;
     for (int i = 0; i < RUN_METRIC_N; i++)
         get->run->metrics[i] = RUN_NO_METRIC;
-    enum status status = count_rows(get, "metric", &n_metric, err);
-    if (status == STATUS_OK)
-        status = read_rows(get, "SELECT name, value FROM metric WHERE run_id = ?1", 1, &get->id,
-                           n_metric, read_metric, err);
-    if (status == STATUS_OK)
-        status = count_rows(get, "memory_peak", &n_class, err);
-    if (status == STATUS_OK)
-        status = read_rows(get, "SELECT class, bytes FROM memory_peak WHERE run_id = ?1", 1,
-                           &get->id, n_class, read_peak, err);
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]) && status == STATUS_OK; i++) {
+        uint32_t n = 0;
+        status = count_rows(get, lists[i].table, &n, err);
+        if (status == STATUS_OK)
+            status = read_rows(get, lists[i].sql, 1, &get->id, n, lists[i].read, err);
+    }
     return status;
 }
 
@@ -315,7 +320,7 @@ static enum status get_collectives(struct get *get, struct err *err)
         return status;
     get->run->collectives = arena_array(get->arena, struct run_collective, get->run->n_collective);
     return read_rows(get,
-                     "SELECT kind, dtype, elements, bytes, count FROM collective"
+                     "SELECT kind, comm, dtype, reduction, elements, bytes, count FROM collective"
                      " WHERE run_id = ?1 ORDER BY position",
                      1, &get->id, get->run->n_collective, read_collective, err);
 }
@@ -323,8 +328,9 @@ static enum status get_collectives(struct get *get, struct err *err)
 static enum status get_tasks(struct get *get, struct err *err)
 {
     static const char *const sql =
-        "SELECT value, kind, stream, phase, dtype, unit, microbatch, kernels, elements, launch_ns,"
-        " launched_ns, start_ns, end_ns FROM task JOIN task_label ON task_label.id = label_id"
+        "SELECT kind, stream, phase, dtype, reduction, unit, microbatch, kernels, elements,"
+        " launch_ns, launched_ns, start_ns, end_ns, comm, value FROM task JOIN task_label ON "
+        "task_label.id = label_id"
         " JOIN string ON string.id = name_id WHERE task.id BETWEEN ?1 AND ?2 ORDER BY task.id";
     const uint32_t n = get->run->n_task;
     const int64_t range[] = {get->first_task, get->first_task + n - 1};

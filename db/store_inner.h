@@ -9,7 +9,7 @@
 #include "db/shared.h"
 #include "db/store.h"
 
-enum { STORE_PARTS = 7 };
+enum { STORE_PARTS = 8 };
 
 struct store {
     struct connection connection;

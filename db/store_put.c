@@ -31,7 +31,7 @@ static uint64_t any_bit(const uint64_t *values, size_t n)
 static enum status check_numbers(const struct run *run, struct err *err)
 {
     uint64_t all = run->world | run->gpus_per_node | run->parameters | run->group |
-                   any_bit(run->peak_by_class, CLASS_N);
+                   any_bit(run->peak_by_class, CLASS_N) | any_bit(run->comm_ranks, COMM_N);
     for (uint32_t i = 0; i < run->n_unit; i++)
         all |=
             run->units[i].elements | run->units[i].padded_elements | run->units[i].shard_elements;
@@ -181,6 +181,19 @@ static enum status put_peak(struct put *put, sqlite3_stmt *statement, struct err
     return status;
 }
 
+static enum status put_communicators(struct put *put, sqlite3_stmt *statement, struct err *err)
+{
+    enum status status = STATUS_OK;
+    for (int i = 0; i < COMM_N && status == STATUS_OK; i++) {
+        if (put->run->comm_ranks[i] == 0)
+            continue;
+        BIND_INTS(statement, 1, put->run_id, (int64_t)put->run->comm_ranks[i]);
+        statement_bind_text(statement, 3, comm_name((enum comm)i));
+        status = statement_run(put->connection, statement, err);
+    }
+    return status;
+}
+
 static enum status put_collectives(struct put *put, sqlite3_stmt *statement, struct err *err)
 {
     enum status status = STATUS_OK;
@@ -190,6 +203,8 @@ static enum status put_collectives(struct put *put, sqlite3_stmt *statement, str
                   (int64_t)collective->bytes, collective->count);
         statement_bind_text(statement, 6, task_kind_name(collective->kind));
         statement_bind_text(statement, 7, dtype_name(collective->dtype));
+        statement_bind_text(statement, 8, comm_name(collective->comm));
+        statement_bind_text(statement, 9, reduction_name(collective->reduction));
         status = statement_run(put->connection, statement, err);
     }
     return status;
@@ -266,8 +281,9 @@ static const struct {
      " shard_elements, reshard) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
      put_units},
     {"INSERT INTO memory_peak (run_id, bytes, class) VALUES (?1, ?2, ?3)", put_peak},
-    {"INSERT INTO collective (run_id, position, elements, bytes, count, kind, dtype)"
-     " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    {"INSERT INTO communicator (run_id, ranks, comm) VALUES (?1, ?2, ?3)", put_communicators},
+    {"INSERT INTO collective (run_id, position, elements, bytes, count, kind, dtype, comm,"
+     " reduction) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
      put_collectives},
     {"INSERT INTO task (id, label_id, microbatch, launch_ns, launched_ns, start_ns, end_ns)"
      " SELECT NULL, c0, c1, c2, c3, c4, c5 FROM rows",

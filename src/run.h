@@ -7,7 +7,8 @@
  * and streams that need not wait, are before 0. Metrics count from 0 on. Sizes are bytes. Texts
  * that identify something (model, plan, cluster) are canonical JSON: equal things have equal text.
  * Invariants: tasks are in order of issue; on one stream they do not overlap; samples are in order
- * of time, and the largest allocated among them is the metric peak_allocated_bytes.
+ * of time, and the largest allocated among them is the metric peak_allocated_bytes; a communicator
+ * that a collective has is one of the run.
  */
 #ifndef SRC_RUN_H
 #define SRC_RUN_H
@@ -75,6 +76,7 @@ struct run_task {
     const char *name;            /* "all_gather model.layers.0" */
     uint8_t kind, stream, dtype; /* enum task_kind, enum stream, enum dtype */
     uint8_t phase;               /* enum phase */
+    uint8_t comm, reduction;     /* enum comm or COMM_NONE, enum reduction */
     uint16_t unit, microbatch;   /* NO_UNIT */
     uint16_t kernels;
     uint64_t elements;
@@ -90,7 +92,7 @@ struct run_sample {
 };
 
 struct run_collective {
-    uint8_t kind, dtype;
+    uint8_t kind, comm, dtype, reduction;
     uint64_t elements, bytes;
     uint32_t count; /* per rank and optimizer step */
 };
@@ -106,7 +108,8 @@ struct run {
     const char *cluster, *cluster_json;
     uint64_t program_hash, placement_hash;
     uint64_t world, gpus_per_node, parameters;
-    uint64_t group; /* rows of one `plan` share it; 0: none */
+    uint64_t comm_ranks[COMM_N]; /* of the group that a rank is in; 0: the run does not use it */
+    uint64_t group;              /* rows of one `plan` share it; 0: none */
     int64_t metrics[RUN_METRIC_N];
     uint8_t peak_phase;
     uint16_t peak_unit; /* NO_UNIT */

@@ -123,6 +123,35 @@ static void test_other_rank(void)
     is_str(err.text, "no rank 2: the run has 2 ranks", "is refused");
 }
 
+/* Each communicator of the run has its group in the head and in its messages. */
+static void test_groups(void)
+{
+    static const char *const texts[] = {
+        "\"pg_count\":5",
+        "\"pg_desc\":\"mesh_shard\",\"backend_config\":\"cuda:nccl\",\"pg_size\":8",
+        "\"ranks\":[8, 9, 10, 11, 12, 13, 14, 15]",
+        "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
+        "\"In msg nelems\":125,\"Out msg nelems\":1000,\"Group size\":8",
+        "\"In msg nelems\":500,\"Out msg nelems\":2000,\"Group size\":4",
+        "\"In msg nelems\":2000,\"Out msg nelems\":250,\"Group size\":8",
+        "\"In msg nelems\":500,\"Out msg nelems\":500,\"Group size\":2",
+        "\"Process Group Ranks\":\"[8, 9, 10, 11, 12, 13, 14, 15]\",\"reduction\":\"premul\"",
+        "\"Process Group Ranks\":\"[5, 13]\",\"reduction\":\"sum\"",
+    };
+    const struct chrome_options options = {.rank = 13};
+    const char *path = in_folder("rank-13.pt.trace.json");
+    struct trace_report report;
+    struct err err = {.text = ""};
+    is_int(chrome_write(trace_run_groups(&arena), &options, path, &err), STATUS_OK,
+           "a run of several communicators is written");
+    char *trace = tap_read_file(path);
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        is_str(line_with(trace, texts[i]), texts[i], "with text %zu of its groups", i);
+    is_int(trace_check(path, &arena, &report, &err), STATUS_OK, "and breaks no reader");
+    free(trace);
+    unlink(path);
+}
+
 static void test_no_place(void)
 {
     const char *missing = in_folder("missing/x.json");
@@ -194,6 +223,16 @@ static void break_unit(struct run *run)
     run->tasks[3].unit = 2;
 }
 
+static void break_comm(struct run *run)
+{
+    run->tasks[8].comm = COMM_REPLICATE;
+}
+
+static void break_groups(struct run *run)
+{
+    run->comm_ranks[COMM_KEPT] = 3;
+}
+
 static void break_span(struct run *run)
 {
     run->tasks[3].end_ns = run->tasks[3].start_ns - 1;
@@ -225,8 +264,12 @@ static void test_refused(void)
         void (*breaks)(struct run *run);
         const char *text;
     } cases[] = {
-        {break_kind, "task 3 'forward layers.0' has no known kind, stream, dtype or phase"},
+        {break_kind, "task 3 'forward layers.0' has no known kind, stream, dtype, phase or "
+                     "reduction"},
         {break_unit, "task 3 'forward layers.0' belongs to a unit that the run does not have"},
+        {break_comm, "task 8 'reduce_scatter layers.1' has a communicator that the run does not "
+                     "have"},
+        {break_groups, "its ranks cannot be divided into groups of equal size"},
         {break_span, "task 3 'forward layers.0' ends before it begins, or lies more than 52 days "
                      "from the step"},
         {break_far, "task 9 'optimizer ' ends before it begins, or lies more than 52 days from the "
@@ -320,6 +363,7 @@ int main(void)
     test_compressed();
     test_names();
     test_other_rank();
+    test_groups();
     test_no_place();
     test_full("full.json");
     test_full("full.json.gz");

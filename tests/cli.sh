@@ -234,19 +234,19 @@ ok "training states of llama3-70b take 1,129 GB" grep -q 'total *1,129 GB .* 16 
     "$tmp/out"
 
 # --- the collectives of a public trace: FSDP of llama-70B on 8 GPUs
-# collectives: "kind elements dtype bytes count" a line
+# collectives: "kind elements dtype bytes count comm ranks reduction" a line
 collectives() {
     awk -F'[:,]' '/"collectives"/ { inside = 1 }
         inside && /":/ && !/collectives/ { gsub(/[ \t"]/, "", $2); line = line " " $2 }
-        inside && /"count"/ { print substr(line, 2); line = "" }' "$tmp/out"
+        inside && /"reduction"/ { print substr(line, 2); line = "" }' "$tmp/out"
 }
 run sim llama3-70b --gpus 8 --units block --reshard all-but-last --seq 8192 --batch 1 --json
 collectives >"$tmp/got"
 cat >"$tmp/want" <<END
-all_gather 855654400 bf16 1711308800 159
-all_gather 2101354496 bf16 4202708992 1
-reduce_scatter 855654400 fp32 3422617600 80
-reduce_scatter 2101354496 fp32 8405417984 1
+all_gather 855654400 bf16 1711308800 159 shard 8 none
+all_gather 2101354496 bf16 4202708992 1 shard 8 none
+reduce_scatter 855654400 fp32 3422617600 80 shard 8 avg
+reduce_scatter 2101354496 fp32 8405417984 1 shard 8 avg
 END
 ok "llama3-70b moves what the public trace shows" same "$tmp/got" "$tmp/want"
 

@@ -53,6 +53,7 @@ c_tests = \
 	tests/body_gpt.t \
 	tests/body_ops.t \
 	tests/chrome.t \
+	tests/chrome_groups.t \
 	tests/chrome_random.t \
 	tests/cluster.t \
 	tests/cost.t \
@@ -84,6 +85,7 @@ c_tests = \
 	tests/store.t \
 	tests/store_crowd.t \
 	tests/store_faults.t \
+	tests/store_migrate.t \
 	tests/summary.t \
 	tests/text.t \
 	tests/toy.t \
@@ -103,6 +105,7 @@ tests_bodies_t_SOURCES = tests/bodies.c
 tests_body_gpt_t_SOURCES = tests/body_gpt.c
 tests_body_ops_t_SOURCES = tests/body_ops.c
 tests_chrome_t_SOURCES = tests/chrome.c
+tests_chrome_groups_t_SOURCES = tests/chrome_groups.c
 tests_chrome_random_t_SOURCES = tests/chrome_random.c
 tests_cluster_t_SOURCES = tests/cluster.c
 tests_cost_t_SOURCES = tests/cost.c
@@ -134,6 +137,7 @@ tests_stalls_t_SOURCES = tests/stalls.c
 tests_store_t_SOURCES = tests/store.c
 tests_store_crowd_t_SOURCES = tests/store_crowd.c
 tests_store_faults_t_SOURCES = tests/store_faults.c
+tests_store_migrate_t_SOURCES = tests/store_migrate.c
 tests_summary_t_SOURCES = tests/summary.c
 tests_text_t_SOURCES = tests/text.c
 tests_toy_t_SOURCES = tests/toy.c
@@ -162,7 +166,7 @@ sh_tests = \
 	tests/trace_python.sh
 dist_check_SCRIPTS += $(sh_tests)
 TESTS += $(c_tests) $(sh_tests)
-EXTRA_DIST += tests/tap.sh tests/command_rig.sh
+EXTRA_DIST += tests/tap.sh tests/command_rig.sh tests/history_1.sql
 EXTRA_DIST += \
 	tests/trace_recount.py \
 	tests/golden/first-step-only.txt \

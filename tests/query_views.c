@@ -112,8 +112,9 @@ static void plans(void)
 {
     static const char *const views[] = {"v_run",         "v_unit",       "v_task",   "v_memory",
                                         "v_memory_peak", "v_collective", "v_exposed"};
-    static const char *const tables[] = {"run",         "unit",       "task",   "memory_sample",
-                                         "memory_peak", "collective", "sample", "peak"};
+    static const char *const tables[] = {"run",           "unit",        "task",
+                                         "memory_sample", "memory_peak", "collective",
+                                         "sample",        "peak",        "communicator"};
     for (size_t i = 0; i < sizeof(views) / sizeof(views[0]); i++) {
         char sql[120], scan[40];
         bool scans = false;

@@ -63,6 +63,13 @@ static void make_units(struct run *run, struct arena *arena, uint64_t *random, u
     }
 }
 
+/* One that the run has; all runs have the first. */
+static uint8_t some_comm(const struct run *run, uint64_t *random)
+{
+    const uint8_t comm = (uint8_t)tap_below(random, COMM_N);
+    return run->comm_ranks[comm] > 0 ? comm : COMM_SHARD;
+}
+
 static void make_tasks(struct run *run, struct arena *arena, uint64_t *random, uint32_t n)
 {
     int64_t stream_ns[STREAM_N] = {-1000, -1000, -1000, -1000, -1000}, host_ns = -5000;
@@ -76,6 +83,8 @@ static void make_tasks(struct run *run, struct arena *arena, uint64_t *random, u
         task->stream = (uint8_t)tap_below(random, STREAM_N);
         task->dtype = (uint8_t)tap_below(random, DTYPE_N);
         task->phase = (uint8_t)tap_below(random, PHASE_N);
+        task->comm = task_kind_is_collective(task->kind) ? some_comm(run, random) : COMM_NONE;
+        task->reduction = (uint8_t)tap_below(random, REDUCTION_N);
         task->microbatch = some_unit(random, 3);
         task->kernels = (uint16_t)tap_below(random, UINT16_MAX + 1);
         task->elements = some_size(random);
@@ -109,7 +118,9 @@ static void make_collectives(struct run *run, struct arena *arena, uint64_t *ran
     for (uint32_t i = 0; i < run->n_collective; i++)
         run->collectives[i] = (struct run_collective){
             .kind = (uint8_t)tap_below(random, TASK_KIND_N),
+            .comm = some_comm(run, random),
             .dtype = (uint8_t)tap_below(random, DTYPE_N),
+            .reduction = (uint8_t)tap_below(random, REDUCTION_N),
             .elements = some_size(random),
             .bytes = some_size(random),
             .count = (uint32_t)tap_random(random),
@@ -141,6 +152,9 @@ void run_make(struct run *run, struct arena *arena, uint64_t *random, uint32_t n
         run->metrics[i] = tap_below(random, 4) ? (int64_t)tap_random(random) : RUN_NO_METRIC;
     for (int c = 0; c < CLASS_N; c++)
         run->peak_by_class[c] = some_size(random);
+    run->comm_ranks[COMM_SHARD] = 1 + some_size(random) / 2;
+    for (int i = COMM_SHARD + 1; i < COMM_N; i++)
+        run->comm_ranks[i] = tap_below(random, 2) ? 1 + some_size(random) / 2 : 0;
     make_units(run, arena, random, (uint32_t)tap_below(random, n_unit + 1));
     run->peak_unit = some_unit(random, run->n_unit);
     make_tasks(run, arena, random, (uint32_t)tap_below(random, n_task + 1));
@@ -169,18 +183,18 @@ void run_by_hand(struct run *run)
         {"layers.0", 999, 1000, 500, false, layer_params, 1},
     };
     static struct run_task tasks[] = {
-        {"all_gather root", TASK_ALL_GATHER, STREAM_AG, DTYPE_BF16, PHASE_FORWARD, 0, 0, 1, 2048,
-         -30, -25, -20, 50},
-        {"forward root", TASK_FORWARD, STREAM_C, DTYPE_BF16, PHASE_FORWARD, 0, 0, 7, 640, -25, 10,
-         20, 160},
-        {"all_gather layers.0", TASK_ALL_GATHER, STREAM_AG, DTYPE_BF16, PHASE_FORWARD, 1, 0, 1,
-         1000, 10, 15, 80, 200},
-        {"backward layers.0", TASK_BACKWARD, STREAM_C, DTYPE_BF16, PHASE_BACKWARD, 1, 0, 9, 640, 15,
-         90, 210, 340},
-        {"reduce_scatter layers.0", TASK_REDUCE_SCATTER, STREAM_RS, DTYPE_FP32, PHASE_BACKWARD, 1,
-         0, 1, 1000, 90, 95, 270, 350},
-        {"optimizer", TASK_OPTIMIZER, STREAM_C, DTYPE_FP32, PHASE_OPTIMIZER, NO_UNIT, NO_UNIT, 2,
-         1524, 95, 99, 360, 400},
+        {"all_gather root", TASK_ALL_GATHER, STREAM_AG, DTYPE_BF16, PHASE_FORWARD, COMM_SHARD,
+         REDUCE_NONE, 0, 0, 1, 2048, -30, -25, -20, 50},
+        {"forward root", TASK_FORWARD, STREAM_C, DTYPE_BF16, PHASE_FORWARD, COMM_NONE, REDUCE_NONE,
+         0, 0, 7, 640, -25, 10, 20, 160},
+        {"all_gather layers.0", TASK_ALL_GATHER, STREAM_AG, DTYPE_BF16, PHASE_FORWARD, COMM_SHARD,
+         REDUCE_NONE, 1, 0, 1, 1000, 10, 15, 80, 200},
+        {"backward layers.0", TASK_BACKWARD, STREAM_C, DTYPE_BF16, PHASE_BACKWARD, COMM_NONE,
+         REDUCE_NONE, 1, 0, 9, 640, 15, 90, 210, 340},
+        {"reduce_scatter layers.0", TASK_REDUCE_SCATTER, STREAM_RS, DTYPE_FP32, PHASE_BACKWARD,
+         COMM_SHARD, REDUCE_AVG, 1, 0, 1, 1000, 90, 95, 270, 350},
+        {"optimizer", TASK_OPTIMIZER, STREAM_C, DTYPE_FP32, PHASE_OPTIMIZER, COMM_NONE, REDUCE_NONE,
+         NO_UNIT, NO_UNIT, 2, 1524, 95, 99, 360, 400},
     };
     static struct run_sample samples[] = {
         {0, 700, 1024, {[CLASS_SHARDED_PARAM] = 500, [CLASS_OPTIMIZER] = 200}},
@@ -190,9 +204,9 @@ void run_by_hand(struct run *run)
          {[CLASS_SHARDED_PARAM] = 500, [CLASS_OPTIMIZER] = 200, [CLASS_ACTIVATION] = 200}},
     };
     static struct run_collective collectives[] = {
-        {TASK_ALL_GATHER, DTYPE_BF16, 2048, 4096, 1},
-        {TASK_ALL_GATHER, DTYPE_BF16, 1000, 2000, 1},
-        {TASK_REDUCE_SCATTER, DTYPE_FP32, 1000, 4000, 1},
+        {TASK_ALL_GATHER, COMM_SHARD, DTYPE_BF16, REDUCE_NONE, 2048, 4096, 1},
+        {TASK_ALL_GATHER, COMM_SHARD, DTYPE_BF16, REDUCE_NONE, 1000, 2000, 1},
+        {TASK_REDUCE_SCATTER, COMM_SHARD, DTYPE_FP32, REDUCE_AVG, 1000, 4000, 1},
     };
     *run = (struct run){
         .kind = RUN_SIM,
@@ -209,6 +223,7 @@ void run_by_hand(struct run *run)
         .world = 2,
         .gpus_per_node = 2,
         .parameters = 2999,
+        .comm_ranks = {[COMM_SHARD] = 2},
         .metrics = {[RUN_METRIC_STEP_LOW] = 390,
                     [RUN_METRIC_STEP] = 400,
                     [RUN_METRIC_STEP_HIGH] = 420,
@@ -264,7 +279,7 @@ static const char *task_difference(const struct run_task *a, const struct run_ta
     if (strcmp(a->name, b->name))
         return "a task's name";
     if (a->kind != b->kind || a->stream != b->stream || a->dtype != b->dtype ||
-        a->phase != b->phase)
+        a->phase != b->phase || a->comm != b->comm || a->reduction != b->reduction)
         return "what a task is";
     if (a->unit != b->unit || a->microbatch != b->microbatch || a->kernels != b->kernels ||
         a->elements != b->elements)
@@ -291,8 +306,9 @@ static const char *rows_difference(const struct run *a, const struct run *b)
     }
     for (uint32_t i = 0; i < a->n_collective && !what; i++) {
         const struct run_collective *x = &a->collectives[i], *y = &b->collectives[i];
-        if (x->kind != y->kind || x->dtype != y->dtype || x->elements != y->elements ||
-            x->bytes != y->bytes || x->count != y->count)
+        if (x->kind != y->kind || x->comm != y->comm || x->dtype != y->dtype ||
+            x->reduction != y->reduction || x->elements != y->elements || x->bytes != y->bytes ||
+            x->count != y->count)
             what = "a collective";
     }
     return what;
@@ -319,6 +335,8 @@ const char *run_difference(const struct run *a, const struct run *b)
         a->gpus_per_node != b->gpus_per_node || a->parameters != b->parameters ||
         a->group != b->group)
         return "a number of the run";
+    if (memcmp(a->comm_ranks, b->comm_ranks, sizeof(a->comm_ranks)))
+        return "the ranks of a communicator";
     if (memcmp(a->metrics, b->metrics, sizeof(a->metrics)))
         return "a metric";
     if (a->peak_phase != b->peak_phase || a->peak_unit != b->peak_unit ||

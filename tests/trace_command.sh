@@ -42,6 +42,14 @@ run plan $tiny --units block,whole
 run trace export last -o "$tmp/plan.json"
 ok "rows of a comparison can be exported too" exits 0 trace check "$tmp/plan.json"
 
+run sim $tiny --gpus 4 --replicas 2
+ok "a step with replicas too" exits 0 trace export last -o "$tmp/replicas.json"
+ok "which has no findings" exits 0 trace check "$tmp/replicas.json"
+ok "and groups of two ranks beside that of all" is \
+    "$(grep -o '"pg_desc":"[a-z_]*","backend_config":"cuda:nccl","pg_size":[0-9]*' \
+        "$tmp/replicas.json" | sed 's/"pg_desc":"\([a-z_]*\)".*:/\1 /' | tr '\n' ' ')" \
+    "default_pg 4 mesh_shard 2 mesh_replicate 2 "
+
 # --- in Python: strict JSON, and the stored numbers counted again from the trace alone
 cat >"$tmp/busy.py" <<'END'
 """Busy ns of each stream inside the measured step: "stream,ns" a line."""
@@ -71,7 +79,7 @@ given() { # NAME: a metric as the trace has it
 if command -v python3 >/dev/null; then
     ok "Python parses it" python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$trace"
     ok "compute, communication, exposed and peak can be counted from it" recount "$trace" \
-        "$trace.gz" "$tmp/last.json" "$tmp/plan.json"
+        "$trace.gz" "$tmp/last.json" "$tmp/plan.json" "$tmp/replicas.json"
     sql "select stream, sum(max(end_ns, 0) - max(start_ns, 0)) from v_task where run = 1
          group by stream order by stream" >"$tmp/want"
     busy "$trace" >"$tmp/got"

@@ -17,6 +17,8 @@ static const struct fact {
     {"hta_negative_queue_rank0.json.gz", "flow-paired", 28196}, /* 'f' without 's' */
     {"hta_negative_queue_rank0.json.gz", "launch-once", 49},    /* shared correlations */
     {"hta_nccl_data.json.gz", "nccl-arguments", 0},
+    {"hta_nccl_data.json.gz", "nccl-sizes", 0},
+    {"hta_nccl_data.json.gz", "nccl-group", 0},
     {"hta_nccl_data.json.gz", "strict-json", 0},
     {"tl_h100_qwen1.5-0.5b.json.gz", "launch-paired", 509}, /* graph replays */
     {"hta_rank_not_found.json.gz", "rank-given", 1},

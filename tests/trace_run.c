@@ -25,6 +25,7 @@ static struct run *new_run(struct arena *arena, uint32_t n_unit, uint32_t n_task
         .placement_hash = 0xfedcba9876543210,
         .world = 2,
         .gpus_per_node = 2,
+        .comm_ranks = {[COMM_SHARD] = 2},
         .peak_unit = NO_UNIT,
         .units = arena_array(arena, struct run_unit, n_unit),
         .tasks = arena_array(arena, struct run_task, n_task),
@@ -97,21 +98,28 @@ static void add_sample(struct run_sample *sample, int64_t at_ns, enum memory_cla
 struct run *trace_run_small(struct arena *arena)
 {
     static const struct run_task tasks[] = {
-        /* name, kind, stream, dtype, phase, unit, microbatch, kernels, elements, launch, span */
-        {"", TASK_COPY_IN, STREAM_AGI, DTYPE_BF16, PHASE_FORWARD, 0, 0, 1, 500, -40, -30, -20, 0},
-        {"", TASK_ALL_GATHER, STREAM_AG, DTYPE_BF16, PHASE_FORWARD, 0, 0, 1, 1000, -30, -30, 0,
-         100},
-        {"", TASK_COPY_OUT, STREAM_C, DTYPE_BF16, PHASE_FORWARD, 0, 0, 1, 1000, 10, 20, 100, 110},
-        {"", TASK_FORWARD, STREAM_C, DTYPE_BF16, PHASE_FORWARD, 0, 0, 7, 64, 20, 90, 110, 300},
-        {"", TASK_ALL_GATHER, STREAM_AG, DTYPE_BF16, PHASE_FORWARD, 1, 0, 1, 2000, 95, 100, 100,
-         200},
-        {"", TASK_FORWARD, STREAM_C, DTYPE_BF16, PHASE_FORWARD, 1, 0, 7, 64, 100, 190, 300, 401},
-        {"", TASK_BACKWARD, STREAM_C, DTYPE_BF16, PHASE_BACKWARD, 1, 0, 9, 64, 190, 350, 402, 700},
-        {"", TASK_PACK, STREAM_RS, DTYPE_FP32, PHASE_BACKWARD, 1, 0, 1, 2000, 350, 360, 700, 710},
-        {"", TASK_REDUCE_SCATTER, STREAM_RS, DTYPE_FP32, PHASE_BACKWARD, 1, 0, 1, 2000, 360, 360,
-         710, 900},
-        {"", TASK_OPTIMIZER, STREAM_C, DTYPE_FP32, PHASE_OPTIMIZER, NO_UNIT, 0, 2, 500, 400, 420,
-         900, 1000},
+        /* name, kind, stream, dtype, phase, communicator, reduction, unit, microbatch, kernels,
+           elements, launch, span */
+        {"", TASK_COPY_IN, STREAM_AGI, DTYPE_BF16, PHASE_FORWARD, COMM_NONE, REDUCE_NONE, 0, 0, 1,
+         500, -40, -30, -20, 0},
+        {"", TASK_ALL_GATHER, STREAM_AG, DTYPE_BF16, PHASE_FORWARD, COMM_SHARD, REDUCE_NONE, 0, 0,
+         1, 1000, -30, -30, 0, 100},
+        {"", TASK_COPY_OUT, STREAM_C, DTYPE_BF16, PHASE_FORWARD, COMM_NONE, REDUCE_NONE, 0, 0, 1,
+         1000, 10, 20, 100, 110},
+        {"", TASK_FORWARD, STREAM_C, DTYPE_BF16, PHASE_FORWARD, COMM_NONE, REDUCE_NONE, 0, 0, 7, 64,
+         20, 90, 110, 300},
+        {"", TASK_ALL_GATHER, STREAM_AG, DTYPE_BF16, PHASE_FORWARD, COMM_SHARD, REDUCE_NONE, 1, 0,
+         1, 2000, 95, 100, 100, 200},
+        {"", TASK_FORWARD, STREAM_C, DTYPE_BF16, PHASE_FORWARD, COMM_NONE, REDUCE_NONE, 1, 0, 7, 64,
+         100, 190, 300, 401},
+        {"", TASK_BACKWARD, STREAM_C, DTYPE_BF16, PHASE_BACKWARD, COMM_NONE, REDUCE_NONE, 1, 0, 9,
+         64, 190, 350, 402, 700},
+        {"", TASK_PACK, STREAM_RS, DTYPE_FP32, PHASE_BACKWARD, COMM_NONE, REDUCE_NONE, 1, 0, 1,
+         2000, 350, 360, 700, 710},
+        {"", TASK_REDUCE_SCATTER, STREAM_RS, DTYPE_FP32, PHASE_BACKWARD, COMM_SHARD, REDUCE_AVG, 1,
+         0, 1, 2000, 360, 360, 710, 900},
+        {"", TASK_OPTIMIZER, STREAM_C, DTYPE_FP32, PHASE_OPTIMIZER, COMM_NONE, REDUCE_NONE, NO_UNIT,
+         0, 2, 500, 400, 420, 900, 1000},
     };
     const uint32_t n = sizeof(tasks) / sizeof(tasks[0]);
     struct run *run = new_run(arena, 2, n, 3);
@@ -122,6 +130,29 @@ struct run *trace_run_small(struct arena *arena)
     add_sample(&run->samples[0], -40, CLASS_SHARDED_PARAM, UINT64_C(3) << 40);
     add_sample(&run->samples[1], 100, CLASS_ACTIVATION, (UINT64_C(1) << 53) + 1);
     add_sample(&run->samples[2], 400, CLASS_ACTIVATION, 7);
+    measure(run);
+    return run;
+}
+
+struct run *trace_run_groups(struct arena *arena)
+{
+    struct run *run = trace_run_small(arena);
+    struct run_task *reduce = &run->tasks[8], *all_reduce = &run->tasks[9];
+    run->world = 16;
+    run->gpus_per_node = 8;
+    for (int i = 0; i < COMM_N; i++)
+        run->comm_ranks[i] = 8;
+    run->comm_ranks[COMM_REPLICATE] = 2;
+    run->comm_ranks[COMM_KEPT] = 4;
+    run->tasks[4].comm = COMM_KEPT;
+    reduce->comm = COMM_REDUCE;
+    reduce->reduction = REDUCE_PREMUL;
+    all_reduce->kind = TASK_ALL_REDUCE;
+    all_reduce->stream = STREAM_AR;
+    all_reduce->comm = COMM_REPLICATE;
+    all_reduce->reduction = REDUCE_SUM;
+    all_reduce->unit = 1;
+    name_task(arena, run, all_reduce);
     measure(run);
     return run;
 }
@@ -143,6 +174,8 @@ static enum stream stream_of(enum task_kind kind)
     case TASK_REDUCE_SCATTER:
     case TASK_POST_REDUCE:
         return STREAM_RS;
+    case TASK_ALL_REDUCE:
+        return STREAM_AR;
     default:
         return STREAM_C;
     }
@@ -154,6 +187,10 @@ static void random_purpose(const struct run *run, struct run_task *task, uint64_
     task->stream = (uint8_t)stream_of((enum task_kind)task->kind);
     task->dtype = (uint8_t)tap_below(state, DTYPE_N);
     task->phase = (uint8_t)tap_below(state, PHASE_N);
+    task->comm = task_kind_is_collective((enum task_kind)task->kind)
+                     ? (uint8_t)tap_below(state, COMM_N)
+                     : COMM_NONE;
+    task->reduction = (uint8_t)tap_below(state, REDUCTION_N);
     task->unit = tap_below(state, 4) ? (uint16_t)tap_below(state, run->n_unit) : NO_UNIT;
     task->microbatch = (uint16_t)tap_below(state, 2);
     task->kernels = (uint16_t)tap_below(state, 20);
@@ -179,6 +216,8 @@ struct run *trace_run_random(struct arena *arena, uint64_t *state, uint32_t max_
     int64_t sample_ns = -(int64_t)tap_below(state, 200);
     for (int i = 0; i < STREAM_N; i++)
         free_ns[i] = -200;
+    for (int i = 0; i < COMM_N; i++)
+        run->comm_ranks[i] = run->world;
     for (uint32_t i = 0; i < n_task; i++) {
         if (i > 0 && tap_below(state, 2)) /* often the same purpose in a row */
             run->tasks[i] = run->tasks[i - 1];

@@ -14,7 +14,7 @@
 
 #include "traces/chrome_inner.h"
 
-enum { CPU_PID_BASE = 1000, GPU_PID_BASE = 1, RANKS_SHOWN = 30, CBID_LAUNCH_KERNEL = 211 };
+enum { CPU_PID_BASE = 1000, GPU_PID_BASE = 1, CBID_LAUNCH_KERNEL = 211 };
 
 static const struct {
     uint8_t tid;
@@ -125,17 +125,20 @@ static const char *collective_name(const struct run_task *task)
 static void add_collective_args(struct chrome *chrome, const struct run_task *task)
 {
     struct chrome_event *event = &chrome->event;
-    const uint64_t full = task->elements, shard = full / chrome->run->world;
+    const struct chrome_group *group = &chrome->groups.of[task->comm];
+    const uint64_t full = task->elements, shard = full / group->ranks;
     event_string(event, "Collective name", collective_name(task));
     event_u64(event, "In msg nelems", task->kind == TASK_ALL_GATHER ? shard : full);
     event_u64(event, "Out msg nelems", task->kind == TASK_REDUCE_SCATTER ? shard : full);
-    event_u64(event, "Group size", chrome->run->world);
+    event_u64(event, "Group size", group->ranks);
     event_string(event, "dtype", dtype_words[task->dtype].args);
     event_string(event, "In split size", "[]");
     event_string(event, "Out split size", "[]");
-    event_string(event, "Process Group Name", "0");
-    event_string(event, "Process Group Description", "default_pg");
-    event_string(event, "Process Group Ranks", chrome->group_ranks);
+    event_string(event, "Process Group Name", group->name);
+    event_string(event, "Process Group Description", group->description);
+    event_string(event, "Process Group Ranks", group->shown);
+    if (task->reduction != REDUCE_NONE)
+        event_string(event, "reduction", reduction_name((enum reduction)task->reduction));
 }
 
 static void put_kernel(struct chrome *chrome, uint32_t index)
@@ -259,6 +262,7 @@ static void put_step(struct chrome *chrome)
     put_range(chrome, "user_annotation", chrome->cpu_pid, chrome->cpu_pid, &step);
 }
 
+/* NCCL builds its kernels for sums alone; what they multiply with is an argument of theirs. */
 static void name_kernels(struct chrome *chrome)
 {
     for (int kind = 0; kind < TASK_KIND_N; kind++) {
@@ -297,7 +301,6 @@ static void set_ids(struct chrome *chrome, uint32_t rank)
     chrome->device = per_node > 0 ? rank % per_node : 0;
     chrome->cpu_pid = CPU_PID_BASE + chrome->rank;
     chrome->gpu_pid = GPU_PID_BASE + chrome->device;
-    chrome->group_ranks = chrome_rank_list(&chrome->arena, chrome->run->world, RANKS_SHOWN);
     name_kernels(chrome);
 }
 
@@ -312,6 +315,8 @@ enum status chrome_write(const struct run *run, const struct chrome_options *opt
     event_init(&chrome.event);
     set_ids(&chrome, options->rank);
     chrome.status = chrome_plan(run, &chrome.arena, &chrome.plan, err);
+    if (!chrome.status)
+        chrome_groups(run, options->rank, &chrome.arena, &chrome.groups);
     if (!chrome.status)
         chrome.status = out_open(path, &chrome.out, err);
     if (!chrome.status) {

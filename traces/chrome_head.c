@@ -9,41 +9,42 @@
 
 #include "traces/chrome_inner.h"
 
-const char *chrome_rank_list(struct arena *arena, uint64_t world, uint64_t shown)
+static const char *group_json(const struct chrome_group *group, struct arena *arena)
 {
-    struct text text;
-    text_init(&text);
-    text_add(&text, "[");
-    for (uint64_t i = 0; i < world; i++) {
-        if (world > shown && i == shown - 1) {
-            text_add(&text, ", ...");
-            i = world - 1;
-        }
-        text_add(&text, "%s%" PRIu64, i ? ", " : "", i);
+    return arena_printf(arena,
+                        "{\"pg_name\":\"%s\",\"pg_desc\":\"%s\",\"backend_config\":\"cuda:nccl\","
+                        "\"pg_size\":%" PRIu64 ",\"ranks\":%s}",
+                        group->name, group->description, group->ranks,
+                        chrome_group_list(group, group->ranks, arena));
+}
+
+/* The groups that the rank is in: that of all ranks, which is always made, and those it uses. */
+static void add_group_list(struct chrome *chrome)
+{
+    const struct chrome_groups *groups = &chrome->groups;
+    struct arena *arena = &chrome->arena;
+    const char *list = group_json(&groups->world, arena);
+    uint64_t n = 1;
+    for (int i = 0; i < COMM_N; i++) {
+        const struct chrome_group *group = &groups->of[i];
+        if (group->ranks == 0 || group->name == groups->world.name)
+            continue;
+        list = arena_printf(arena, "%s,%s", list, group_json(group, arena));
+        n++;
     }
-    text_add(&text, "]");
-    const char *copy = arena_strdup(arena, text.at);
-    text_release(&text);
-    return copy;
+    event_u64(&chrome->event, "pg_count", n);
+    event_raw(&chrome->event, "pg_config", arena_printf(arena, "[%s]", list));
 }
 
 /* One reader looks for the rank in the text, and needs the blank after the colon. */
-static void add_group(struct chrome *chrome)
+static void add_distributed(struct chrome *chrome)
 {
     struct chrome_event *event = &chrome->event;
-    struct arena *arena = &chrome->arena;
-    const uint64_t world = chrome->run->world;
     event_open(event, "distributedInfo");
     event_string(event, "backend", "nccl");
-    event_raw(event, "rank", arena_printf(arena, " %" PRIu64, chrome->rank));
-    event_u64(event, "world_size", world);
-    event_u64(event, "pg_count", 1);
-    event_raw(event, "pg_config",
-              arena_printf(arena,
-                           "[{\"pg_name\":\"0\",\"pg_desc\":\"default_pg\","
-                           "\"backend_config\":\"cuda:nccl\",\"pg_size\":%" PRIu64
-                           ",\"ranks\":%s}]",
-                           world, chrome_rank_list(arena, world, world)));
+    event_raw(event, "rank", arena_printf(&chrome->arena, " %" PRIu64, chrome->rank));
+    event_u64(event, "world_size", chrome->run->world);
+    add_group_list(chrome);
     event_close(event);
 }
 
@@ -79,7 +80,7 @@ void chrome_put_head(struct chrome *chrome, const char *path)
     event_u64(event, "schemaVersion", 1);
     event_raw(event, "deviceProperties",
               arena_printf(&chrome->arena, "[{\"id\":%" PRIu64 "}]", chrome->device));
-    add_group(chrome);
+    add_distributed(chrome);
     event_string(event, "displayTimeUnit", "ms");
     event_int(event, "baseTimeNanoseconds", created_ns > -origin_ns ? created_ns + origin_ns : 0);
     event_string(event, "traceName", chrome_text(&chrome->arena, slash ? slash + 1 : path));

@@ -5,6 +5,7 @@
 #define TRACES_CHROME_INNER_H
 
 #include "traces/chrome_event.h"
+#include "traces/chrome_groups.h"
 #include "traces/chrome_plan.h"
 #include "traces/out_file.h"
 
@@ -16,7 +17,7 @@ struct chrome {
     struct arena arena;
     uint64_t rank, cpu_pid, device, gpu_pid;
     const char *separator; /* what comes before the next event */
-    const char *group_ranks;
+    struct chrome_groups groups;
     char kernel_names[TASK_KIND_N][DTYPE_N][96];
     enum status status;
     struct err *err;
@@ -26,8 +27,5 @@ struct chrome {
 void chrome_put_text(struct chrome *chrome, const char *text, size_t length);
 
 void chrome_put_head(struct chrome *chrome, const char *path);
-
-/* "[0, 1, 2]"; shown: how many at most, the rest shortened as PyTorch does it. */
-const char *chrome_rank_list(struct arena *arena, uint64_t world, uint64_t shown);
 
 #endif

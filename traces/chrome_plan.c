@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "src/json_check.h"
+#include "traces/chrome_groups.h"
 
 #define TIME_NS_MAX (INT64_C(1) << 52) /* 52 days: sums stay exact in every reader's doubles */
 
@@ -86,10 +87,13 @@ static bool in_range(int64_t begin_ns, int64_t end_ns)
 static const char *task_fault(const struct run *run, const struct run_task *task)
 {
     if (task->kind >= TASK_KIND_N || task->stream >= STREAM_N || task->dtype >= DTYPE_N ||
-        task->phase >= PHASE_N)
-        return "has no known kind, stream, dtype or phase";
+        task->phase >= PHASE_N || task->reduction >= REDUCTION_N)
+        return "has no known kind, stream, dtype, phase or reduction";
     if (task->unit != NO_UNIT && task->unit >= run->n_unit)
         return "belongs to a unit that the run does not have";
+    if (task_kind_is_collective((enum task_kind)task->kind) &&
+        (task->comm >= COMM_N || run->comm_ranks[task->comm] == 0))
+        return "has a communicator that the run does not have";
     if (!in_range(task->launch_ns, task->launched_ns) || !in_range(task->start_ns, task->end_ns))
         return "ends before it begins, or lies more than 52 days from the step";
     return NULL;
@@ -114,6 +118,12 @@ static enum status check_tasks(const struct run *run, struct err *err)
         free_ns[task->stream] = task->end_ns;
     }
     return STATUS_OK;
+}
+
+static enum status check_groups(const struct run *run, struct err *err)
+{
+    const char *fault = chrome_groups_fault(run);
+    return fault ? err_set(err, STATUS_INPUT, "cannot draw the run: %s", fault) : STATUS_OK;
 }
 
 static enum status check_samples(const struct run *run, struct err *err)
@@ -236,6 +246,8 @@ enum status chrome_plan(const struct run *run, struct arena *arena, struct chrom
                         struct err *err)
 {
     enum status status = check_tasks(run, err);
+    if (!status)
+        status = check_groups(run, err);
     if (!status)
         status = check_samples(run, err);
     if (status)

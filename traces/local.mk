@@ -4,6 +4,8 @@ traces_libtraces_a_SOURCES = \
 	traces/chrome.h \
 	traces/chrome_event.c \
 	traces/chrome_event.h \
+	traces/chrome_groups.c \
+	traces/chrome_groups.h \
 	traces/chrome_head.c \
 	traces/chrome_inner.h \
 	traces/chrome_plan.c \
@@ -18,6 +20,8 @@ traces_libtraces_a_SOURCES = \
 	traces/trace_event.h \
 	traces/trace_findings.c \
 	traces/trace_findings.h \
+	traces/trace_groups.c \
+	traces/trace_groups.h \
 	traces/trace_json.c \
 	traces/trace_json.h \
 	traces/trace_keys.c \

@@ -50,6 +50,8 @@ static void take_distributed(struct check *check, const struct trace_slice *slic
     while (json_scan_member(&scan, &key, &value)) {
         if (json_span_is(&key, "rank"))
             check->rank_given = json_span_int(&value, &check->rank);
+        else if (json_span_is(&key, "pg_config"))
+            trace_groups_take(&check->state.groups, &value);
     }
     struct trace_findings *findings = &check->state.findings;
     int64_t found;
@@ -174,6 +176,7 @@ enum status trace_check(const char *path, struct arena *arena, struct trace_repo
     }
     trace_slicer_close(&check.slicer);
     trace_keys_release(&check.state.keys);
+    trace_groups_release(&check.state.groups);
     trace_links_release(&check.state.links);
     trace_tracks_release(&check.state.tracks);
     return status;

@@ -17,7 +17,9 @@
     X(IN_NELEMS, "In msg nelems")         \
     X(OUT_NELEMS, "Out msg nelems")       \
     X(GROUP_SIZE, "Group size")           \
-    X(DTYPE, "dtype")
+    X(DTYPE, "dtype")                     \
+    X(GROUP_NAME, "Process Group Name")   \
+    X(GROUP_RANKS, "Process Group Ranks")
 
 enum event_arg {
 #define X(id, key) ARG_##id,

@@ -44,6 +44,8 @@
     X(STEPS, "profiler-step", "HTA")                \
     X(NCCL_NAME, "nccl-name", "HTA")                \
     X(NCCL_ARGS, "nccl-arguments", "TraceLens")     \
+    X(NCCL_SIZES, "nccl-sizes", "TraceLens")        \
+    X(NCCL_GROUP, "nccl-group", "TraceLens")        \
     X(COUNTER_KEY, "counter-one-key", "Perfetto")   \
     X(COUNTER_NUMBER, "counter-number", "Perfetto") \
     X(METADATA_NAME, "metadata-name", "Perfetto")   \

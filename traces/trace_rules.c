@@ -119,13 +119,19 @@ static void check_collective(struct trace_state *state, const struct trace_event
              "is a collective, but its name is that of a compute kernel");
     if (!name_has(name, "nccl") && !name_has(name, "rccl"))
         return;
-    for (int i = ARG_COLLECTIVE_NAME; i < ARG_N; i++) {
+    for (int i = ARG_COLLECTIVE_NAME; i <= ARG_DTYPE; i++) {
         if (event->args[i].type == SPAN_NONE) {
             flag(state, RULE_NCCL_ARGS, event, offset,
                  "lacks one of: Collective name, In msg nelems, Out msg nelems, Group size, dtype");
             return;
         }
     }
+    if (!trace_group_sizes_fit(event))
+        flag(state, RULE_NCCL_SIZES, event, offset,
+             "has In msg nelems and Out msg nelems that do not belong to its Group size");
+    if (!trace_group_ranks_fit(&state->groups, event))
+        flag(state, RULE_NCCL_GROUP, event, offset,
+             "has a Group size that is not the number of ranks of its process group");
 }
 
 static void check_device(struct trace_state *state, const struct trace_event *event,

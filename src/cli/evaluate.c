@@ -115,14 +115,16 @@ static enum status fill_rates(struct prepared *prepared, struct sim_report *repo
     return STATUS_OK;
 }
 
+#define ORDER(a, b) (((a) > (b)) - ((a) < (b)))
+
 static int compare_collectives(const void *a, const void *b)
 {
     const struct collective_count *x = a, *y = b;
-    if (x->kind != y->kind)
-        return x->kind < y->kind ? -1 : 1;
-    if (x->elements != y->elements)
-        return x->elements < y->elements ? -1 : 1;
-    return (x->dtype > y->dtype) - (x->dtype < y->dtype);
+    int order = ORDER(x->kind, y->kind);
+    order = order ? order : ORDER(x->comm, y->comm);
+    order = order ? order : ORDER(x->elements, y->elements);
+    order = order ? order : ORDER(x->dtype, y->dtype);
+    return order ? order : ORDER(x->reduction, y->reduction);
 }
 
 /* Sort the steady step's messages, then count equal ones. */
@@ -140,9 +142,12 @@ static void count_collectives(struct prepared *prepared, struct sim_report *repo
             continue;
         all[n++] = (struct collective_count){
             .kind = task->kind,
+            .comm = task->comm,
             .dtype = task->dtype,
+            .reduction = task->reduction,
             .elements = task->elements,
             .bytes = task->elements * dtype_bytes((enum dtype)task->dtype),
+            .ranks = comm_ranks_of(program->plan, (enum comm)task->comm).ranks,
             .count = 1,
         };
     }

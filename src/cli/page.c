@@ -21,6 +21,9 @@ static void add_subject(const struct prepared *prepared, const char *units, cons
              text_count(prepared->model.n_element, count), units, (unsigned long long)plan->world,
              plan->world == 1 ? "" : "s", term_name(prepared->cluster.name, cluster),
              (unsigned long long)plan->gpus_per_node);
+    if (plan->options.replicas > 1)
+        text_add(&words, ", %llu replicas of %llu", (unsigned long long)plan->options.replicas,
+                 (unsigned long long)plan->shard_ranks);
     term_name(prepared->model.name, model);
     text_add(out, "%s%s%s: ", term->strong, model, term->plain);
     page_wrap(words.at, term_columns(model) + 2, 2, out);

@@ -87,6 +87,8 @@ static void record_tasks(const struct sim_report *report, struct arena *arena, s
             .stream = task->stream,
             .dtype = task->dtype,
             .phase = phases[spans[i].task],
+            .comm = task->comm,
+            .reduction = task->reduction,
             .unit = task->unit,
             .microbatch = task->microbatch,
             .kernels = task->kernels,
@@ -123,8 +125,11 @@ static void record_collectives(const struct sim_report *report, struct arena *ar
     out->collectives = arena_array(arena, struct run_collective, out->n_collective);
     for (uint32_t i = 0; i < out->n_collective; i++) {
         const struct collective_count *from = &report->collectives[i];
+        out->comm_ranks[from->comm] = from->ranks;
         out->collectives[i] = (struct run_collective){.kind = from->kind,
+                                                      .comm = from->comm,
                                                       .dtype = from->dtype,
+                                                      .reduction = from->reduction,
                                                       .elements = from->elements,
                                                       .bytes = from->bytes,
                                                       .count = from->count};

@@ -111,6 +111,9 @@ static void add_collectives(const struct sim_report *report, struct cJSON *root)
         json_add_string(object, "dtype", dtype_name((enum dtype)collective->dtype));
         json_add_u64(object, "bytes", collective->bytes);
         json_add_u64(object, "count", collective->count);
+        json_add_string(object, "comm", comm_name((enum comm)collective->comm));
+        json_add_u64(object, "ranks", collective->ranks);
+        json_add_string(object, "reduction", reduction_name((enum reduction)collective->reduction));
     }
 }
 

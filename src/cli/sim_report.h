@@ -14,8 +14,9 @@
 
 /* One message shape of a step, and how often a rank takes part in it. */
 struct collective_count {
-    uint8_t kind, dtype;
+    uint8_t kind, comm, dtype, reduction;
     uint64_t elements, bytes;
+    uint64_t ranks; /* of the communicator's group */
     uint32_t count;
 };
 

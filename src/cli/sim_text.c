@@ -237,6 +237,15 @@ static void add_peak(const struct sim_report *report, const struct term *term, s
     }
 }
 
+/* Behind a message that not all ranks share: who does. */
+static void add_group(const struct collective_count *collective, uint64_t world, struct text *out)
+{
+    if (collective->ranks != world)
+        text_add(out, "   %s, %llu ranks", comm_name((enum comm)collective->comm),
+                 (unsigned long long)collective->ranks);
+    text_add(out, "\n");
+}
+
 static void add_collectives(const struct sim_report *report, const struct term *term,
                             struct text *out)
 {
@@ -248,10 +257,11 @@ static void add_collectives(const struct sim_report *report, const struct term *
     for (uint32_t i = 0; i < report->n_collective; i++) {
         const struct collective_count *collective = &report->collectives[i];
         char elements[32], bytes[32];
-        text_add(out, "  %-*s%7u%17s  %-6s%14s\n", LABEL_COLUMNS,
+        text_add(out, "  %-*s%7u%17s  %-6s%14s", LABEL_COLUMNS,
                  task_kind_name((enum task_kind)collective->kind), collective->count,
                  text_count(collective->elements, elements),
                  dtype_name((enum dtype)collective->dtype), text_bytes(collective->bytes, bytes));
+        add_group(collective, report->prepared->plan.world, out);
     }
 }
 
