@@ -144,6 +144,7 @@ struct run *trace_run_groups(struct arena *arena)
         run->comm_ranks[i] = 8;
     run->comm_ranks[COMM_REPLICATE] = 2;
     run->comm_ranks[COMM_KEPT] = 4;
+    run->comm_ranks[COMM_WORLD] = 16;
     run->tasks[4].comm = COMM_KEPT;
     reduce->comm = COMM_REDUCE;
     reduce->reduction = REDUCE_PREMUL;

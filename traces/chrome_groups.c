@@ -25,6 +25,7 @@ static const struct {
     {COMM_SHARD, true, "mesh_shard"},
     {COMM_KEPT, true, "mesh_dim_1"},
     {COMM_REDUCE, false, "fsdp_reduce_scatter"},
+    {COMM_WORLD, true, "default_pg"}, /* as large as the default group, and so it */
 };
 _Static_assert(sizeof(kinds) / sizeof(kinds[0]) == COMM_N, "a kind for each communicator");
 
