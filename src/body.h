@@ -21,7 +21,9 @@
  * embedding's tape adds to it and neither bears nor frees that slot.
  *
  * Where the gradient of the input is written over that of the output (the residual's buffer, summed
- * in place), d_in_place is set and neither SLOT_D_OUT nor SLOT_D_IN is on the tape.
+ * in place), d_in_place is set and neither SLOT_D_OUT nor SLOT_D_IN is on the tape. An input has a
+ * gradient where it was computed from a trainable parameter; an output, where its input or a
+ * parameter has one. An output without one has an empty backward, and no SLOT_D_OUT is born.
  *
  * Invariants: each slot is allocated at most once and freed at most once over forward followed by
  * backward; no slot is used before its birth or after its death; net and rise are exact, boundary
@@ -124,7 +126,7 @@ struct body_pair {
     bool in_dies_in_forward;  /* SLOT_IN is freed on forward's tape */
     bool in_dies_in_backward; /* SLOT_IN is freed on backward's tape; neither: dies outside */
     bool d_in_place;          /* the gradient of the input is that of the output, in place */
-    bool has_d_in;            /* the input carries a gradient */
+    bool has_d_in, has_d_out; /* the input carries a gradient, the output does */
 };
 
 /* How PyTorch is taken to run the operators: fields of the plan that bodies depend on. */

@@ -93,8 +93,11 @@ src_libcore_a_SOURCES = \
 	src/backend.h \
 	src/body.c \
 	src/body.h \
+	src/body_autograd.c \
 	src/body_builder.c \
 	src/body_builder.h \
+	src/body_tape.c \
+	src/body_walk.h \
 	src/builtin_models.c \
 	src/cluster.c \
 	src/cluster.h \

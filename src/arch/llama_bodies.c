@@ -16,8 +16,8 @@ static const struct body_row fused_norm[] = {
     {RUN(RMS), MOVES(PER_TOKEN(4, H)), BORN(NORMED, RSTD), DIES(RSTD)},
 };
 static const struct body_row fused_norm_backward[] = {
-    {RUN(RMS), MORE_KERNELS(1), MOVES(PER_TOKEN(10, H)), BORN(G_NORM, D_BRANCH),
-     DIES(RSTD, IN, D_NORMED)},
+    {RUN(RMS), OF_WEIGHT, MOVES(PER_TOKEN(4, H)), BORN(G_NORM), USES(RSTD, IN, D_NORMED)},
+    {ALSO(RMS), MOVES(PER_TOKEN(6, H)), BORN(D_BRANCH), DIES(RSTD, IN, D_NORMED)},
 };
 
 static const struct body_row composite_norm[] = {
@@ -35,26 +35,27 @@ static const struct body_row composite_norm[] = {
  * bytes of these steps (80 d) but none for the two sums in place, here and after the norm.
  */
 static const struct body_row composite_norm_backward[] = {
-    {RUN(MULW), MORE_KERNELS(2), MOVES(PER_TOKEN(12, H)),
-     BORN(D_UNWEIGHTED, D_WEIGHT_ROWS, G_NORM), DIES(D_WEIGHT_ROWS, UNWEIGHTED, D_NORMED)},
+    {RUN(MULW), MOVES(PER_TOKEN(4, H)), BORN(D_UNWEIGHTED), USES(D_NORMED)},
+    {ALSO(MULW), OF_WEIGHT, MORE_KERNELS(1), MOVES(PER_TOKEN(8, H)), BORN(D_WEIGHT_ROWS, G_NORM),
+     DIES(D_WEIGHT_ROWS, UNWEIGHTED, D_NORMED)},
     {RUN(TO), MOVES(PER_TOKEN(6, H)), BORN(D_SCALED), DIES(D_UNWEIGHTED)},
     {RUN(MUL), MORE_KERNELS(2), MOVES(PER_TOKEN(24, H)), BORN(D_X32, D_RSTD_ROWS, D_RSTD),
-     DIES(D_RSTD_ROWS, D_SCALED)},
+     USES(X32, RSTD), DIES(D_RSTD_ROWS, D_SCALED)},
     {RUN(RSQRT), BORN(D_MEAN), DIES(RSTD, D_RSTD)},
     {RUN(MEAN), MOVES(PER_TOKEN(4, H)), BORN(D_SQUARE), DIES(D_MEAN)},
-    {RUN(POW), MOVES(PER_TOKEN(8, H)), BORN(POWER)},
+    {RUN(POW), MOVES(PER_TOKEN(8, H)), BORN(POWER), USES(X32)},
     {RUN(POW), MOVES(PER_TOKEN(8, H)), BORN(SLOPE), DIES(POWER)},
     {RUN(POW), MOVES(PER_TOKEN(12, H)), BORN(D_BY_SQUARE), DIES(SLOPE, X32, D_SQUARE)},
-    {RUN(ADD), DIES(D_BY_SQUARE)},
+    {RUN(ADD), CHANGES(D_X32), DIES(D_BY_SQUARE)},
     {RUN(TO), MOVES(PER_TOKEN(6, H)), BORN(D_BRANCH), DIES(D_X32)},
 };
 
 /* The branch's gradient is added into the residual's buffer. */
 static const struct body_row residual_backward[] = {
-    {RUN(ADD), MOVES(PER_TOKEN(6, H)), DIES(D_BRANCH)},
+    {RUN(ADD), MOVES(PER_TOKEN(6, H)), CHANGES(D_OUT), DIES(D_BRANCH)},
 };
 static const struct body_row composite_residual_backward[] = {
-    {RUN(ADD), DIES(D_BRANCH)},
+    {RUN(ADD), CHANGES(D_OUT), DIES(D_BRANCH)},
 };
 
 /* ---- torch-eager: attention --------------------------------------------------------------- */
@@ -81,9 +82,10 @@ static const struct body_row eager_attention[] = {
 };
 
 static const struct body_row eager_attention_backward[] = {
-    {LINEAR_DGRAD(H, Q), BORN(D_ATTENDED)},
-    {LINEAR_WGRAD(H, Q), BORN(G_O)},
+    {LINEAR_DGRAD(H, Q), BORN(D_ATTENDED), USES(D_OUT)},
+    {LINEAR_WGRAD(H, Q), BORN(G_O), USES(ATTENDED, D_OUT)},
     {ATTEND, MORE_KERNELS(2), BORN(D_Q_ROPE, D_K_ALL, D_V_ALL, ROW_SUMS, D_Q_SUM),
+     USES(D_Q_ROPE, D_K_ALL, D_V_ALL),
      DIES(ROW_SUMS, D_Q_SUM, LSE, ATTENDED, V_ALL, K_ALL, Q_ROPE, D_ATTENDED)},
     {RUN(REPEAT), .when = WHEN_REPEATED, MOVES(PER_TOKEN(2, Q), PER_TOKEN(2, KV)), BORN(D_V),
      DIES(D_V_ALL)},
@@ -97,14 +99,14 @@ static const struct body_row eager_attention_backward[] = {
     {RUN(CMUL), .when = WHEN_UNREPEATED, MOVES(PER_TOKEN(16, Q)), BORN(D_Q_TURNED), DIES(D_Q32)},
     {RUN(TO), MOVES(PER_TOKEN(6, KV)), BORN(D_K), DIES(D_K_TURNED)},
     {RUN(TO), MOVES(PER_TOKEN(6, Q)), BORN(D_Q), DIES(D_Q_TURNED)},
-    {LINEAR_DGRAD(KV, H), BORN(D_NORMED)},
-    {LINEAR_WGRAD(KV, H), BORN(G_V), DIES(D_V)},
-    {LINEAR_DGRAD(KV, H), BORN(D_NORMED2)},
-    {LINEAR_WGRAD(KV, H), BORN(G_K), DIES(D_K)},
-    {RUN(ADD), MOVES(PER_TOKEN(6, H)), DIES(D_NORMED2)},
-    {LINEAR_DGRAD(Q, H), BORN(D_NORMED3)},
+    {LINEAR_DGRAD(KV, H), BORN(D_NORMED), USES(D_V)},
+    {LINEAR_WGRAD(KV, H), BORN(G_V), USES(NORMED), DIES(D_V)},
+    {LINEAR_DGRAD(KV, H), BORN(D_NORMED2), USES(D_K)},
+    {LINEAR_WGRAD(KV, H), BORN(G_K), USES(NORMED), DIES(D_K)},
+    {RUN(ADD), MOVES(PER_TOKEN(6, H)), CHANGES(D_NORMED), DIES(D_NORMED2)},
+    {LINEAR_DGRAD(Q, H), BORN(D_NORMED3), USES(D_Q)},
     {LINEAR_WGRAD(Q, H), BORN(G_Q), DIES(NORMED, D_Q)},
-    {RUN(ADD), MOVES(PER_TOKEN(6, H)), DIES(D_NORMED3)},
+    {RUN(ADD), MOVES(PER_TOKEN(6, H)), CHANGES(D_NORMED), DIES(D_NORMED3)},
 };
 
 static const struct body_same eager_unrepeated[] = {
@@ -122,20 +124,20 @@ static const struct body_row eager_mlp[] = {
 };
 
 static const struct body_row eager_mlp_backward[] = {
-    {LINEAR_DGRAD(H, F), BORN(D_PRODUCT)},
-    {LINEAR_WGRAD(H, F), BORN(G_DOWN), DIES(PRODUCT)},
-    {RUN(MUL), MORE_KERNELS(1), MOVES(PER_TOKEN(12, F)), BORN(D_ACTIVE, D_UP),
-     DIES(UP, ACTIVE, D_PRODUCT)},
-    {LINEAR_DGRAD(F, H), BORN(D_NORMED)},
-    {LINEAR_WGRAD(F, H), BORN(G_UP), DIES(D_UP)},
+    {LINEAR_DGRAD(H, F), BORN(D_PRODUCT), USES(D_OUT)},
+    {LINEAR_WGRAD(H, F), BORN(G_DOWN), USES(D_OUT), DIES(PRODUCT)},
+    {RUN(MUL), MOVES(PER_TOKEN(6, F)), BORN(D_ACTIVE), USES(D_PRODUCT), DIES(UP)},
+    {ALSO(MUL), MOVES(PER_TOKEN(6, F)), BORN(D_UP), DIES(ACTIVE, D_PRODUCT)},
+    {LINEAR_DGRAD(F, H), BORN(D_NORMED), USES(D_UP)},
+    {LINEAR_WGRAD(F, H), BORN(G_UP), USES(NORMED), DIES(D_UP)},
     {RUN(SILU), MOVES(PER_TOKEN(10, F)), BORN(D_GATE), DIES(GATE, D_ACTIVE)},
-    {LINEAR_DGRAD(F, H), BORN(D_NORMED2)},
+    {LINEAR_DGRAD(F, H), BORN(D_NORMED2), USES(D_GATE)},
     {LINEAR_WGRAD(F, H), BORN(G_GATE), DIES(NORMED, D_GATE)},
-    {RUN(ADD), MOVES(PER_TOKEN(6, H)), DIES(D_NORMED2)},
+    {RUN(ADD), MOVES(PER_TOKEN(6, H)), CHANGES(D_NORMED), DIES(D_NORMED2)},
 };
 
 /* A checkpointed region holds its input until its last node has run. */
-static const struct body_row eager_region_end[] = {ENDS(IN)};
+static const struct body_row eager_region_end[] = {HELD(IN)};
 
 /* ---- torch-compile ------------------------------------------------------------------------ */
 
@@ -154,24 +156,27 @@ static const struct body_row compiled_attention[] = {
     {LINEAR(H, Q), BORN(BRANCH)},
     {RUN(FUSED), MOVES(PER_TOKEN(4, H)), BORN(OUT), DIES(BRANCH)},
 };
-static const struct body_row compiled_attention_end[] = {ENDS(RSTD, V, ATTENDED, LSE)};
+static const struct body_row compiled_attention_end[] = {ENDS(IN, RSTD, V, ATTENDED, LSE)};
 
 static const struct body_row compiled_attention_backward[] = {
-    {LINEAR_WGRAD(H, Q), BORN(G_O)},
-    {LINEAR_DGRAD(H, Q), BORN(D_ATTENDED)},
+    {LINEAR_WGRAD(H, Q), BORN(G_O), USES(ATTENDED, D_OUT)},
+    {LINEAR_DGRAD(H, Q), BORN(D_ATTENDED), USES(D_OUT)},
     {ATTEND, MORE_KERNELS(2), BORN(D_Q_ROPE, D_K_ALL, D_V_ALL, ROW_SUMS, D_Q_SUM),
+     USES(D_Q_ROPE, D_K_ALL, D_V_ALL, ATTENDED, LSE),
      DIES(D_Q_SUM, ROW_SUMS, D_ATTENDED, Q_ROPE, K_ALL, V_ALL)},
     {RUN(FUSED), .when = WHEN_REPEATED, MOVES(PER_TOKEN(4, Q), PER_TOKEN(4, KV)), BORN(D_K, D_V),
-     DIES(D_K_ALL, D_V_ALL)},
-    {RUN(FUSED), .when = WHEN_UNREPEATED, MOVES(PER_TOKEN(4, Q), PER_TOKEN(4, KV))},
-    {LINEAR_WGRAD(KV, H), BORN(G_V)},
+     CHANGES(D_Q_ROPE), DIES(D_K_ALL, D_V_ALL)},
+    {RUN(FUSED), .when = WHEN_UNREPEATED, MOVES(PER_TOKEN(4, Q), PER_TOKEN(4, KV)),
+     CHANGES(D_Q_ROPE, D_K_ALL)},
+    {LINEAR_WGRAD(KV, H), BORN(G_V), USES(NORMED, D_V)},
     {LINEAR_DGRAD(KV, H), BORN(D_NORMED), DIES(D_V)},
-    {LINEAR_WGRAD(KV, H), BORN(G_K)},
+    {LINEAR_WGRAD(KV, H), BORN(G_K), USES(NORMED, D_K)},
     {LINEAR_DGRAD(KV, H), BORN(D_NORMED2), DIES(D_K)},
-    {LINEAR_WGRAD(Q, H), BORN(G_Q)},
-    /* the norm's result is written over this product */
-    {LINEAR_DGRAD(Q, H), BORN(D_IN), DIES(D_Q_ROPE)},
-    {RUN(FUSED), MOVES(PER_TOKEN(20, H)), BORN(G_NORM), DIES(D_OUT, D_NORMED, D_NORMED2)},
+    {LINEAR_WGRAD(Q, H), BORN(G_Q), USES(NORMED, D_Q_ROPE)},
+    {LINEAR_DGRAD(Q, H), BORN(D_NORMED3), DIES(D_Q_ROPE)},
+    /* the input's gradient is written over the last summand */
+    {RUN(FUSED), MOVES(PER_TOKEN(20, H)), BORN(G_NORM), CHANGES(D_NORMED3),
+     USES(IN, RSTD, D_NORMED3), DIES(D_OUT, D_NORMED, D_NORMED2)},
 };
 
 static const struct body_same compiled_unrepeated[] = {
@@ -186,18 +191,21 @@ static const struct body_row compiled_mlp[] = {
     {LINEAR(H, F), BORN(OUT)},
     {RUN(FUSED), MOVES(PER_TOKEN(4, H))},
 };
-static const struct body_row compiled_mlp_end[] = {ENDS(IN, RSTD, GATE, UP)};
+static const struct body_row compiled_mlp_end[] = {ENDS(IN, RSTD, GATE, UP, PRODUCT)};
 
 static const struct body_row compiled_mlp_backward[] = {
-    {LINEAR_DGRAD(H, F), BORN(D_PRODUCT)},
-    {LINEAR_WGRAD(H, F), BORN(G_DOWN), DIES(PRODUCT)},
+    {LINEAR_DGRAD(H, F), BORN(D_PRODUCT), USES(D_OUT)},
+    {LINEAR_WGRAD(H, F), BORN(G_DOWN), USES(D_OUT), DIES(PRODUCT)},
     /* the gradient of up is written over that of the product */
-    {RUN(FUSED), MOVES(PER_TOKEN(11, F)), BORN(D_GATE), DIES(UP)},
-    {LINEAR_WGRAD(F, H), BORN(G_UP)},
+    {RUN(FUSED), MOVES(PER_TOKEN(11, F)), BORN(D_GATE), CHANGES(D_PRODUCT), USES(GATE, D_PRODUCT),
+     DIES(UP)},
+    {LINEAR_WGRAD(F, H), BORN(G_UP), USES(NORMED, D_PRODUCT)},
     {LINEAR_DGRAD(F, H), BORN(D_NORMED), DIES(D_PRODUCT)},
-    {LINEAR_WGRAD(F, H), BORN(G_GATE)},
-    {LINEAR_DGRAD(F, H), BORN(D_NORMED2), DIES(D_GATE, GATE, NORMED)},
-    {RUN(FUSED), MOVES(PER_TOKEN(14, H)), BORN(D_IN, G_NORM), DIES(D_NORMED, D_NORMED2, IN)},
+    {LINEAR_WGRAD(F, H), BORN(G_GATE), USES(NORMED, D_GATE)},
+    {LINEAR_DGRAD(F, H), BORN(D_NORMED2), DIES(D_GATE)},
+    ENDS(GATE, NORMED),
+    {RUN(FUSED), MOVES(PER_TOKEN(14, H)), BORN(D_IN, G_NORM), USES(RSTD, D_OUT),
+     DIES(D_NORMED, D_NORMED2, IN)},
 };
 
 /*
@@ -214,8 +222,8 @@ static const struct body_row compiled_mlp_late[] = {
     ENDS(D_OUT),
 };
 static const struct body_row compiled_attention_late_full[] = {
-    ENDS(NORMED, Q, V, ATTENDED, LSE, D_OUT, D_NORMED, D_NORMED2),
-    ENDS(IN),
+    HELD(NORMED, Q, V, ATTENDED, LSE, D_OUT, D_NORMED, D_NORMED2),
+    HELD(IN),
 };
 static const struct body_row compiled_mlp_late_full[] = {
     ENDS(NO_TENSOR), /* attention's first row comes before all of these */
@@ -229,7 +237,7 @@ static const struct body_row final_norm_end[] = {ENDS(IN)};
 
 /* ---- parts -------------------------------------------------------------------------------- */
 
-#define RESIDUAL {IN, OUT, D_OUT, D_IN}
+#define EAGER_RESIDUAL {IN, OUT, D_OUT, D_OUT}
 #define ATTENTION_GRADS {G_Q, G_K, G_V, G_O, G_NORM}
 #define MLP_GRADS {G_GATE, G_UP, G_DOWN, G_NORM}
 
@@ -242,13 +250,13 @@ static const struct body_row final_norm_end[] = {ENDS(IN)};
         EAGER_FORWARD(norm, eager_attention),                         \
         EAGER_BACKWARD(norm, eager_attention, sum),                   \
         .late_backward = {[AC_FULL] = BODY_ROWS(eager_region_end)},   \
-        .boundary = RESIDUAL, .grads = ATTENTION_GRADS,               \
+        .boundary = EAGER_RESIDUAL, .grads = ATTENTION_GRADS,         \
     }
 #define EAGER_MLP(norm, sum)                                          \
     {                                                                 \
         EAGER_FORWARD(norm, eager_mlp),                               \
         EAGER_BACKWARD(norm, eager_mlp, sum),                         \
-        .boundary = RESIDUAL, .grads = MLP_GRADS,                     \
+        .boundary = EAGER_RESIDUAL, .grads = MLP_GRADS,               \
     }
 #define FINAL_NORM(norm)                                              \
     {                                                                 \
@@ -279,7 +287,7 @@ static const struct body_part compiled_attention_part = {
     .late_forward = BODY_ROWS(compiled_attention_end),
     .late_backward = {[AC_NONE] = BODY_ROWS(compiled_attention_late),
                       [AC_FULL] = BODY_ROWS(compiled_attention_late_full)},
-    .boundary = RESIDUAL,
+    .boundary = {IN, OUT, D_OUT, D_NORMED3},
     .grads = ATTENTION_GRADS,
 };
 
@@ -289,7 +297,7 @@ static const struct body_part compiled_mlp_part = {
     .late_forward = BODY_ROWS(compiled_mlp_end),
     .late_backward = {[AC_NONE] = BODY_ROWS(compiled_mlp_late),
                       [AC_FULL] = BODY_ROWS(compiled_mlp_late_full)},
-    .boundary = RESIDUAL,
+    .boundary = {IN, OUT, D_OUT, D_IN},
     .grads = MLP_GRADS,
 };
 

@@ -27,9 +27,9 @@ static const struct body_row tokens_and_positions[] = {
 /* The sum's gradient is that of the rows of one sequence; of several it is summed over them. */
 static const struct body_row positions_backward[] = {
     {RUN(SUM), .when = WHEN_BATCHED, MOVES(PER_TOKEN(2, H), {2, DIM_S, DIM_H}),
-     BORN(D_POSITION_ROWS)},
+     BORN(D_POSITION_ROWS), USES(D_OUT)},
     {RUN(EMBEDDING), MOVES({8, DIM_S, DIM_H}, {6, DIM_P, DIM_H}),
-     BORN(SORTED_POSITIONS, SORTED_POSITIONS_FROM, G_POSITIONS),
+     BORN(SORTED_POSITIONS, SORTED_POSITIONS_FROM, G_POSITIONS), USES(D_OUT),
      DIES(SORTED_POSITIONS, SORTED_POSITIONS_FROM, D_POSITION_ROWS)},
 };
 static const struct body_row tokens_backward[] = {
@@ -39,14 +39,14 @@ static const struct body_row tokens_backward[] = {
 static const struct body_row tied_tokens_backward[] = {
     {RUN(EMBEDDING), MOVES(PER_TOKEN(8, H), {6, DIM_V, DIM_H}),
      BORN(SORTED_IDS, SORTED_FROM, D_TABLE), DIES(SORTED_IDS, SORTED_FROM, D_OUT)},
-    {RUN(ADD), MOVES({6, DIM_V, DIM_H}), DIES(D_TABLE)},
+    {RUN(ADD), MOVES({6, DIM_V, DIM_H}), CHANGES(G_VOCAB), DIES(D_TABLE)},
 };
 
 static const struct body_row head[] = {
     {LINEAR(V, H), BORN(LOGITS), DIES(IN)},
 };
 static const struct body_row head_backward[] = {
-    {LINEAR_DGRAD(V, H), BORN(D_IN)},
+    {LINEAR_DGRAD(V, H), BORN(D_IN), USES(D_LOGITS)},
     {LINEAR_WGRAD(V, H), BORN(G_VOCAB), DIES(IN, D_LOGITS)},
 };
 
@@ -54,7 +54,7 @@ static const struct body_row head_backward[] = {
 static const struct body_row loss[] = {
     {RUN(TO), MOVES(PER_TOKEN(6, V)), BORN(LOGITS32)},
     {RUN(LOG_SOFTMAX), MOVES(PER_TOKEN(8, V)), BORN(LOG_PROBS)},
-    {RUN(NLL), DIES(LOGITS32, LOGITS)},
+    {RUN(NLL), DIES(LOGITS32, LOGITS, LOG_PROBS)},
 };
 static const struct body_row loss_backward[] = {
     {RUN(NLL), MOVES(PER_TOKEN(4, V)), BORN(D_LOG_PROBS)},
