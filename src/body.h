@@ -136,7 +136,7 @@ enum checkpointing { AC_NONE, AC_FULL, AC_N };
 
 struct body_options {
     uint64_t batch, seq; /* sequences per microbatch and rank, tokens per sequence */
-    enum dtype compute;  /* of activations */
+    enum dtype compute;  /* of activations: src/body_builder.h says how exact */
     enum ops_profile ops;
     enum norm_kind norm;
     enum checkpointing ac;

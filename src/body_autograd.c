@@ -10,15 +10,25 @@
 
 #include "src/body_walk.h"
 
+/* In the terms of enum row_when. */
+static bool holds(const struct walk *walk, uint8_t when)
+{
+    const struct dims *dims = &walk->builder->model->dims;
+    const struct body_options *options = &walk->table->options;
+    unsigned facts = dims->heads != dims->kv_heads ? WHEN_REPEATED : WHEN_UNREPEATED;
+    facts |= walk->phase == RECOMPUTE ? WHEN_RECOMPUTE : WHEN_FORWARD;
+    facts |= options->batch > 1 ? WHEN_BATCHED : WHEN_SINGLE;
+    facts |= options->compute == DTYPE_FP32 ? WHEN_UNCAST : WHEN_CAST;
+    return (when & ~facts) == 0;
+}
+
 struct cell *walk_cell(struct walk *walk, uint32_t part, uint8_t tensor)
 {
     const struct body_recipe *recipe = walk->recipe;
-    if (recipe->unrepeated && !walk->builder->repeated)
-        for (const struct body_same *same = recipe->unrepeated; same->name; same++)
-            if (same->name == tensor) {
-                tensor = same->is;
-                break;
-            }
+    const struct body_same *same = recipe->parts[part]->same;
+    for (; same && same->name; same++)
+        if (same->name == tensor && holds(walk, same->when))
+            tensor = same->is;
     const uint8_t *boundary = recipe->parts[part]->boundary;
     if (part > 0 && tensor == boundary[SLOT_IN])
         tensor = recipe->parts[--part]->boundary[SLOT_OUT];
@@ -35,20 +45,10 @@ bool walk_keeps(const struct walk *walk, const struct cell *cell)
 
 /* ---- steps -------------------------------------------------------------------------------- */
 
-/* What must hold for a row, in the terms of its field when. */
-static bool row_holds(const struct walk *walk, const struct body_row *row)
-{
-    unsigned facts = walk->builder->repeated ? WHEN_REPEATED : WHEN_UNREPEATED;
-    facts |= walk->phase == RECOMPUTE ? WHEN_RECOMPUTE : WHEN_FORWARD;
-    if (walk->table->options.batch > 1)
-        facts |= WHEN_BATCHED;
-    return (row->when & ~facts) == 0;
-}
-
 static void add_step(const struct walk *walk, struct steps *steps, uint32_t part,
                      const struct body_row *row)
 {
-    if (!row_holds(walk, row))
+    if (!holds(walk, row->when))
         return;
     assert(steps->n < BODY_MAX_STEPS);
     steps->at[steps->n++] = (struct step){.row = row, .part = (uint8_t)part, .runs = true};

@@ -30,7 +30,6 @@ enum status body_builder_init(struct body_builder *builder, const struct model *
                                      .policy = policy,
                                      .table = table,
                                      .arena = arena,
-                                     .repeated = dims->heads != dims->kv_heads,
                                      .first_grad = find_first_grad(model, policy)};
     uint64_t batch = table->options.batch;
     bool too_large = false;
@@ -71,8 +70,8 @@ static void bind_boundary(struct walk *walk)
             tensor = NO_TENSOR;
         walk_push_slot(walk, tensor,
                        slot == SLOT_IN || slot == SLOT_OUT ? CLASS_ACTIVATION : CLASS_TEMPORARY);
-        if (slot != SLOT_D_IN || !walk->pair.d_in_place)
-            walk->cells[part][tensor].slot = slot;
+        if (tensor != NO_TENSOR && !(slot == SLOT_D_IN && walk->pair.d_in_place))
+            walk_cell(walk, part, tensor)->slot = slot;
     }
     for (uint32_t p = 0; p < recipe->n_part; p++)
         for (const uint8_t *grad = recipe->parts[p]->grads; *grad; grad++)

@@ -32,6 +32,9 @@
  * after another; the output of a part is the input of the next. Invariant: a tensor that is not
  * alive is never freed, and a pair frees neither its output nor the gradient of its input. Rules:
  * spec MEMORY 2.4.
+ *
+ * Activations of two bytes are as the tables have them. Those of FP32 are an extrapolation: casts
+ * fall away, tensors and traffic double, and attention is taken to save what it saves in BF16.
  */
 #ifndef SRC_BODY_BUILDER_H
 #define SRC_BODY_BUILDER_H
@@ -60,9 +63,13 @@ enum body_dim {
     DIM_N
 };
 
-/* each * a * b bytes; nothing where a is DIM_NONE. */
+/*
+ * each * a * b bytes; nothing where a is DIM_NONE. Tables are written for activations of two bytes:
+ * where compute is in FP32 each is twice as large, but for what is FP32 or an index always.
+ */
 struct extent {
     uint8_t each, a, b;
+    bool fixed;
 };
 
 enum {
@@ -79,13 +86,16 @@ struct body_tensor {
     bool logits; /* its class; the others' follows from whether it crosses into backward */
 };
 
-/* Where a row is left out. Several together: all must hold. */
+/* Where a row is left out, or two names are one tensor's. Several together: all must hold. */
 enum row_when {
     WHEN_REPEATED = 1, /* several query heads share a key head */
     WHEN_UNREPEATED = 2,
     WHEN_FORWARD = 4, /* not in a recompute */
     WHEN_RECOMPUTE = 8,
     WHEN_BATCHED = 16, /* more than one sequence */
+    WHEN_SINGLE = 32,
+    WHEN_CAST = 64, /* to compute in FP32 takes a cast there and back */
+    WHEN_UNCAST = 128,
 };
 
 struct body_row {
@@ -107,19 +117,24 @@ struct body_row {
 #define ALSO(op) RUN(op), .also = true
 #define MORE_KERNELS(n) .more_kernels = (n)
 #define OF_WEIGHT .weight_grad = true
-#define PER_TOKEN(each, dim)     \
-    {                            \
-        (each), DIM_T, DIM_##dim \
+#define PER_TOKEN(each, dim)            \
+    {                                   \
+        (each), DIM_T, DIM_##dim, false \
+    }
+#define FP32_PER_TOKEN(each, dim)      \
+    {                                  \
+        (each), DIM_T, DIM_##dim, true \
     }
 #define MOVES(...) .moved = {__VA_ARGS__}
 #define BORN(...) .born = {__VA_ARGS__}
 #define USES(...) .uses = {__VA_ARGS__}
 #define CHANGES(...) .changes = {__VA_ARGS__}
 #define DIES(...) .dies = {__VA_ARGS__}
-#define ENDS(...)                                   \
-    {                                               \
-        .kind = BODY_NO_OP, .dies = { __VA_ARGS__ } \
+#define ENDS_WHEN(holds, ...)                                        \
+    {                                                                \
+        .kind = BODY_NO_OP, .when = (holds), .dies = { __VA_ARGS__ } \
     }
+#define ENDS(...) ENDS_WHEN(0, __VA_ARGS__)
 #define HELD(...)                                                  \
     {                                                              \
         .kind = BODY_NO_OP, .holds = true, .dies = { __VA_ARGS__ } \
@@ -139,25 +154,26 @@ struct body_rows {
         (array), sizeof(array) / sizeof(array)[0] \
     }
 
+/* One tensor under two names, where a step between them does not exist. */
+struct body_same {
+    uint8_t name, is; /* a list of them ends with NO_TENSOR; is may be the name of a later one */
+    uint8_t when;
+};
+
 /* Late rows come after those of all parts, the first of each part before the second of any. */
 struct body_part {
     struct body_rows forward[BODY_LISTS], backward[BODY_LISTS];
     struct body_rows late_forward, late_backward[AC_N];
-    uint8_t boundary[SLOT_GRAD]; /* tensors that are in, out, d_out, d_in; or NO_TENSOR. One for
+    uint8_t boundary[SLOT_GRAD];  /* tensors that are in, out, d_out, d_in; or NO_TENSOR. One for
                                     the last two: the gradient is summed in place */
-    uint8_t grads[8];            /* in the order of the piece's parameters; ends with NO_TENSOR */
-};
-
-/* One tensor under two names, where a step between them does not exist. */
-struct body_same {
-    uint8_t name, is; /* a list of them ends with NO_TENSOR */
+    uint8_t grads[8];             /* in the order of the piece's parameters; ends with NO_TENSOR */
+    const struct body_same *same; /* or NULL */
 };
 
 struct body_recipe {
     enum body_kind kind;
     const struct body_part *parts[BODY_MAX_PARTS];
     uint32_t n_part;
-    const struct body_same *unrepeated; /* holds where heads are not repeated; or NULL */
     enum checkpointing ac;
     uint8_t stopped_at; /* what a recompute ends with: to the golden bodies of MEMORY 2.3 it is a
                            temporary of the stopped frame, though it dies in backward; or none */
@@ -170,7 +186,6 @@ struct body_builder {
     struct arena *arena;
     const struct body_tensor *tensors; /* of the family */
     uint64_t dims[DIM_N];
-    bool repeated;
     uint32_t first_grad; /* the first piece of the model that has a gradient to compute */
     uint32_t cap_op, cap_tape, cap_slot, cap_body, cap_pair;
 };

@@ -30,8 +30,9 @@ void body_add(bool *too_large, uint64_t *sum, uint64_t term)
 static uint64_t extent_bytes(struct walk *walk, const struct extent *extent)
 {
     const uint64_t *dims = walk->builder->dims;
+    const uint64_t of_compute = dtype_bytes(walk->table->options.compute) / 2;
     uint64_t bytes = body_times(&walk->too_large, dims[extent->a], dims[extent->b]);
-    return body_times(&walk->too_large, bytes, extent->each);
+    return body_times(&walk->too_large, bytes, extent->each * (extent->fixed ? 1 : of_compute));
 }
 
 /* ---- slots -------------------------------------------------------------------------------- */

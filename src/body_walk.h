@@ -51,7 +51,7 @@ static inline uint32_t walk_first_inner_slot(const struct walk *walk)
     return SLOT_GRAD + walk->pair.n_grad;
 }
 
-/* One tensor may go by several names: between parts, and where heads are not repeated. */
+/* One tensor may go by several names: between parts, and by a part's own list. */
 struct cell *walk_cell(struct walk *walk, uint32_t part, uint8_t tensor);
 
 /* Outside of backward: whether the cell's tensor outlives its variable. */

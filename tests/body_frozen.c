@@ -238,7 +238,7 @@ static struct body_options random_options(uint64_t *state, const struct arch *ar
     const struct profile *profile = &profiles[tap_below(state, PROFILE_N)];
     return (struct body_options){.batch = 1 + tap_below(state, 2),
                                  .seq = 1 + tap_below(state, 32),
-                                 .compute = DTYPE_BF16,
+                                 .compute = tap_below(state, 4) ? DTYPE_BF16 : DTYPE_FP32,
                                  .ops = profile->ops,
                                  .norm = arch->norm_is_fused ? NORM_FUSED : profile->norm,
                                  .ac = (enum checkpointing)tap_below(state, AC_N)};

@@ -21,13 +21,15 @@ static const struct body_row fused_norm_backward[] = {
 };
 
 static const struct body_row composite_norm[] = {
-    {RUN(TO), MOVES(PER_TOKEN(6, H)), BORN(X32)},
-    {RUN(POW), MOVES(PER_TOKEN(8, H)), BORN(SQUARE)},
-    {RUN(MEAN), MOVES(PER_TOKEN(4, H)), BORN(MEAN), DIES(SQUARE)},
+    {RUN(TO), .when = WHEN_CAST, MOVES(PER_TOKEN(6, H)), BORN(X32)},
+    {RUN(POW), MOVES(FP32_PER_TOKEN(8, H)), BORN(SQUARE)},
+    {RUN(MEAN), MOVES(FP32_PER_TOKEN(4, H)), BORN(MEAN), DIES(SQUARE)},
     {RUN(ADD), BORN(VARIANCE), DIES(MEAN)},
     {RUN(RSQRT), BORN(RSTD), DIES(VARIANCE)},
-    {RUN(MUL), MOVES(PER_TOKEN(8, H)), BORN(SCALED), DIES(X32, RSTD)},
-    {RUN(TO), MOVES(PER_TOKEN(6, H)), BORN(UNWEIGHTED), DIES(SCALED)},
+    {RUN(MUL), MOVES(FP32_PER_TOKEN(8, H)), BORN(SCALED)},
+    ENDS_WHEN(WHEN_CAST, X32),
+    ENDS(RSTD),
+    {RUN(TO), .when = WHEN_CAST, MOVES(PER_TOKEN(6, H)), BORN(UNWEIGHTED), DIES(SCALED)},
     {RUN(MULW), MOVES(PER_TOKEN(4, H)), BORN(NORMED), DIES(UNWEIGHTED)},
 };
 /*
@@ -38,16 +40,16 @@ static const struct body_row composite_norm_backward[] = {
     {RUN(MULW), MOVES(PER_TOKEN(4, H)), BORN(D_UNWEIGHTED), USES(D_NORMED)},
     {ALSO(MULW), OF_WEIGHT, MORE_KERNELS(1), MOVES(PER_TOKEN(8, H)), BORN(D_WEIGHT_ROWS, G_NORM),
      DIES(D_WEIGHT_ROWS, UNWEIGHTED, D_NORMED)},
-    {RUN(TO), MOVES(PER_TOKEN(6, H)), BORN(D_SCALED), DIES(D_UNWEIGHTED)},
-    {RUN(MUL), MORE_KERNELS(2), MOVES(PER_TOKEN(24, H)), BORN(D_X32, D_RSTD_ROWS, D_RSTD),
+    {RUN(TO), .when = WHEN_CAST, MOVES(PER_TOKEN(6, H)), BORN(D_SCALED), DIES(D_UNWEIGHTED)},
+    {RUN(MUL), MORE_KERNELS(2), MOVES(FP32_PER_TOKEN(24, H)), BORN(D_X32, D_RSTD_ROWS, D_RSTD),
      USES(X32, RSTD), DIES(D_RSTD_ROWS, D_SCALED)},
     {RUN(RSQRT), BORN(D_MEAN), DIES(RSTD, D_RSTD)},
-    {RUN(MEAN), MOVES(PER_TOKEN(4, H)), BORN(D_SQUARE), DIES(D_MEAN)},
-    {RUN(POW), MOVES(PER_TOKEN(8, H)), BORN(POWER), USES(X32)},
-    {RUN(POW), MOVES(PER_TOKEN(8, H)), BORN(SLOPE), DIES(POWER)},
-    {RUN(POW), MOVES(PER_TOKEN(12, H)), BORN(D_BY_SQUARE), DIES(SLOPE, X32, D_SQUARE)},
+    {RUN(MEAN), MOVES(FP32_PER_TOKEN(4, H)), BORN(D_SQUARE), DIES(D_MEAN)},
+    {RUN(POW), MOVES(FP32_PER_TOKEN(8, H)), BORN(POWER), USES(X32)},
+    {RUN(POW), MOVES(FP32_PER_TOKEN(8, H)), BORN(SLOPE), DIES(POWER)},
+    {RUN(POW), MOVES(FP32_PER_TOKEN(12, H)), BORN(D_BY_SQUARE), DIES(SLOPE, X32, D_SQUARE)},
     {RUN(ADD), CHANGES(D_X32), DIES(D_BY_SQUARE)},
-    {RUN(TO), MOVES(PER_TOKEN(6, H)), BORN(D_BRANCH), DIES(D_X32)},
+    {RUN(TO), .when = WHEN_CAST, MOVES(PER_TOKEN(6, H)), BORN(D_BRANCH), DIES(D_X32)},
 };
 
 /* The branch's gradient is added into the residual's buffer. */
@@ -65,14 +67,16 @@ static const struct body_row eager_attention[] = {
     {LINEAR(Q, H), BORN(Q)},
     {LINEAR(KV, H), BORN(K)},
     {LINEAR(KV, H), BORN(V)},
-    {RUN(TO), MOVES(PER_TOKEN(6, Q)), BORN(Q32)},
-    {RUN(TO), MOVES(PER_TOKEN(6, KV)), BORN(K32)},
-    {RUN(CMUL), .when = WHEN_REPEATED, MOVES(PER_TOKEN(12, Q)), BORN(Q_TURNED)},
-    {RUN(CMUL), .when = WHEN_REPEATED, MOVES(PER_TOKEN(12, KV)), BORN(K_TURNED)},
-    {RUN(CMUL), .when = WHEN_UNREPEATED, MOVES(PER_TOKEN(16, Q)), BORN(Q_TURNED)},
-    {RUN(CMUL), .when = WHEN_UNREPEATED, MOVES(PER_TOKEN(16, KV)), BORN(K_TURNED)},
-    {RUN(TO), MOVES(PER_TOKEN(6, Q)), BORN(Q_ROPE)},
-    {RUN(TO), MOVES(PER_TOKEN(6, KV)), BORN(K_ROPE), DIES(Q32, K32, Q_TURNED, K_TURNED, Q, K)},
+    {RUN(TO), .when = WHEN_CAST, MOVES(PER_TOKEN(6, Q)), BORN(Q32)},
+    {RUN(TO), .when = WHEN_CAST, MOVES(PER_TOKEN(6, KV)), BORN(K32)},
+    {RUN(CMUL), .when = WHEN_REPEATED, MOVES(FP32_PER_TOKEN(12, Q)), BORN(Q_TURNED)},
+    {RUN(CMUL), .when = WHEN_REPEATED, MOVES(FP32_PER_TOKEN(12, KV)), BORN(K_TURNED)},
+    {RUN(CMUL), .when = WHEN_UNREPEATED, MOVES(FP32_PER_TOKEN(16, Q)), BORN(Q_TURNED)},
+    {RUN(CMUL), .when = WHEN_UNREPEATED, MOVES(FP32_PER_TOKEN(16, KV)), BORN(K_TURNED)},
+    {RUN(TO), .when = WHEN_CAST, MOVES(PER_TOKEN(6, Q)), BORN(Q_ROPE)},
+    {RUN(TO), .when = WHEN_CAST, MOVES(PER_TOKEN(6, KV)), BORN(K_ROPE)},
+    ENDS_WHEN(WHEN_CAST, Q32, K32, Q_TURNED, K_TURNED),
+    ENDS(Q, K),
     {RUN(REPEAT), .when = WHEN_REPEATED, MOVES(PER_TOKEN(2, Q), PER_TOKEN(2, KV)), BORN(K_ALL)},
     {RUN(REPEAT), .when = WHEN_REPEATED, MOVES(PER_TOKEN(2, Q), PER_TOKEN(2, KV)), BORN(V_ALL),
      DIES(K_ROPE, V)},
@@ -91,14 +95,17 @@ static const struct body_row eager_attention_backward[] = {
      DIES(D_V_ALL)},
     {RUN(REPEAT), .when = WHEN_REPEATED, MOVES(PER_TOKEN(2, Q), PER_TOKEN(2, KV)), BORN(D_K_ROPE),
      DIES(D_K_ALL)},
-    {RUN(TO), MOVES(PER_TOKEN(6, KV)), BORN(D_K32), DIES(D_K_ROPE)},
-    {RUN(TO), MOVES(PER_TOKEN(6, Q)), BORN(D_Q32), DIES(D_Q_ROPE)},
-    {RUN(CMUL), .when = WHEN_REPEATED, MOVES(PER_TOKEN(12, KV)), BORN(D_K_TURNED), DIES(D_K32)},
-    {RUN(CMUL), .when = WHEN_REPEATED, MOVES(PER_TOKEN(12, Q)), BORN(D_Q_TURNED), DIES(D_Q32)},
-    {RUN(CMUL), .when = WHEN_UNREPEATED, MOVES(PER_TOKEN(16, KV)), BORN(D_K_TURNED), DIES(D_K32)},
-    {RUN(CMUL), .when = WHEN_UNREPEATED, MOVES(PER_TOKEN(16, Q)), BORN(D_Q_TURNED), DIES(D_Q32)},
-    {RUN(TO), MOVES(PER_TOKEN(6, KV)), BORN(D_K), DIES(D_K_TURNED)},
-    {RUN(TO), MOVES(PER_TOKEN(6, Q)), BORN(D_Q), DIES(D_Q_TURNED)},
+    {RUN(TO), .when = WHEN_CAST, MOVES(PER_TOKEN(6, KV)), BORN(D_K32), DIES(D_K_ROPE)},
+    {RUN(TO), .when = WHEN_CAST, MOVES(PER_TOKEN(6, Q)), BORN(D_Q32), DIES(D_Q_ROPE)},
+    {RUN(CMUL), .when = WHEN_REPEATED, MOVES(FP32_PER_TOKEN(12, KV)), BORN(D_K_TURNED),
+     DIES(D_K32)},
+    {RUN(CMUL), .when = WHEN_REPEATED, MOVES(FP32_PER_TOKEN(12, Q)), BORN(D_Q_TURNED), DIES(D_Q32)},
+    {RUN(CMUL), .when = WHEN_UNREPEATED, MOVES(FP32_PER_TOKEN(16, KV)), BORN(D_K_TURNED),
+     DIES(D_K32)},
+    {RUN(CMUL), .when = WHEN_UNREPEATED, MOVES(FP32_PER_TOKEN(16, Q)), BORN(D_Q_TURNED),
+     DIES(D_Q32)},
+    {RUN(TO), .when = WHEN_CAST, MOVES(PER_TOKEN(6, KV)), BORN(D_K), DIES(D_K_TURNED)},
+    {RUN(TO), .when = WHEN_CAST, MOVES(PER_TOKEN(6, Q)), BORN(D_Q), DIES(D_Q_TURNED)},
     {LINEAR_DGRAD(KV, H), BORN(D_NORMED), USES(D_V)},
     {LINEAR_WGRAD(KV, H), BORN(G_V), USES(NORMED), DIES(D_V)},
     {LINEAR_DGRAD(KV, H), BORN(D_NORMED2), USES(D_K)},
@@ -109,8 +116,25 @@ static const struct body_row eager_attention_backward[] = {
     {RUN(ADD), MOVES(PER_TOKEN(6, H)), CHANGES(D_NORMED), DIES(D_NORMED3)},
 };
 
-static const struct body_same eager_unrepeated[] = {
-    {K_ALL, K_ROPE}, {V_ALL, V}, {D_K_ALL, D_K_ROPE}, {D_V_ALL, D_V}, {NO_TENSOR, NO_TENSOR}};
+static const struct body_same eager_same[] = {
+    {K_ALL, K_ROPE, WHEN_UNREPEATED},
+    {V_ALL, V, WHEN_UNREPEATED},
+    {D_K_ALL, D_K_ROPE, WHEN_UNREPEATED},
+    {D_V_ALL, D_V, WHEN_UNREPEATED},
+    {Q32, Q, WHEN_UNCAST}, /* RoPE */
+    {K32, K, WHEN_UNCAST},
+    {Q_ROPE, Q_TURNED, WHEN_UNCAST},
+    {K_ROPE, K_TURNED, WHEN_UNCAST},
+    {D_Q32, D_Q_ROPE, WHEN_UNCAST},
+    {D_K32, D_K_ROPE, WHEN_UNCAST},
+    {D_Q, D_Q_TURNED, WHEN_UNCAST},
+    {D_K, D_K_TURNED, WHEN_UNCAST},
+    {X32, IN, WHEN_UNCAST}, /* norm */
+    {UNWEIGHTED, SCALED, WHEN_UNCAST},
+    {D_SCALED, D_UNWEIGHTED, WHEN_UNCAST},
+    {D_X32, D_BRANCH, WHEN_UNCAST},
+    {NO_TENSOR, NO_TENSOR, 0},
+};
 
 /* ---- torch-eager: MLP --------------------------------------------------------------------- */
 
@@ -179,8 +203,10 @@ static const struct body_row compiled_attention_backward[] = {
      USES(IN, RSTD, D_NORMED3), DIES(D_OUT, D_NORMED, D_NORMED2)},
 };
 
-static const struct body_same compiled_unrepeated[] = {
-    {V_ALL, V}, {D_K_ALL, D_K}, {D_V_ALL, D_V}, {NO_TENSOR, NO_TENSOR}};
+static const struct body_same compiled_same[] = {{V_ALL, V, WHEN_UNREPEATED},
+                                                 {D_K_ALL, D_K, WHEN_UNREPEATED},
+                                                 {D_V_ALL, D_V, WHEN_UNREPEATED},
+                                                 {NO_TENSOR, NO_TENSOR, 0}};
 
 static const struct body_row compiled_mlp[] = {
     {RUN(FUSED), .when = WHEN_FORWARD, MOVES(PER_TOKEN(4, H)), BORN(RSTD, NORMED)},
@@ -251,12 +277,14 @@ static const struct body_row final_norm_end[] = {ENDS(IN)};
         EAGER_BACKWARD(norm, eager_attention, sum),                   \
         .late_backward = {[AC_FULL] = BODY_ROWS(eager_region_end)},   \
         .boundary = EAGER_RESIDUAL, .grads = ATTENTION_GRADS,         \
+        .same = eager_same,                                           \
     }
 #define EAGER_MLP(norm, sum)                                          \
     {                                                                 \
         EAGER_FORWARD(norm, eager_mlp),                               \
         EAGER_BACKWARD(norm, eager_mlp, sum),                         \
         .boundary = EAGER_RESIDUAL, .grads = MLP_GRADS,               \
+        .same = eager_same,                                           \
     }
 #define FINAL_NORM(norm)                                              \
     {                                                                 \
@@ -264,6 +292,7 @@ static const struct body_row final_norm_end[] = {ENDS(IN)};
         .backward = {BODY_ROWS(norm##_backward)},                     \
         .boundary = {IN, NORMED, D_NORMED, D_BRANCH},                 \
         .grads = {G_NORM},                                            \
+        .same = eager_same,                                           \
     }
 
 static const struct body_part final_norm_parts[NORM_KIND_N] = {
@@ -289,6 +318,7 @@ static const struct body_part compiled_attention_part = {
                       [AC_FULL] = BODY_ROWS(compiled_attention_late_full)},
     .boundary = {IN, OUT, D_OUT, D_NORMED3},
     .grads = ATTENTION_GRADS,
+    .same = compiled_same,
 };
 
 static const struct body_part compiled_mlp_part = {
@@ -310,7 +340,6 @@ static enum status add_block(struct body_builder *builder, struct err *err)
         .parts = {compiled ? &compiled_attention_part : &eager_attention_parts[options->norm],
                   compiled ? &compiled_mlp_part : &eager_mlp_parts[options->norm]},
         .n_part = 2,
-        .unrepeated = compiled ? compiled_unrepeated : eager_unrepeated,
         .ac = options->ac,
         .stopped_at = compiled ? NO_TENSOR : PRODUCT,
     };
