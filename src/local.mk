@@ -78,6 +78,8 @@ src_libcore_a_SOURCES = \
 	src/arch/arch_config.h \
 	src/arch/block.c \
 	src/arch/block.h \
+	src/arch/block_parts.c \
+	src/arch/block_parts.h \
 	src/arch/body_tensors.h \
 	src/arch/gpt2.c \
 	src/arch/gpt_bodies.c \

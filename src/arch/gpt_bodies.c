@@ -6,25 +6,12 @@
  * COST 3, list (a); torch-compile, which has no list, fuses residuals and norms as list (b) does.
  */
 #include "src/arch/arch.h"
+#include "src/arch/block_parts.h"
 #include "src/arch/body_tensors.h"
 #include "src/arch/outer_bodies.h"
 #include "src/body_builder.h"
 
 /* ---- torch-eager -------------------------------------------------------------------------- */
-
-static const struct body_row layer_norm[] = {
-    {RUN(LAYER_NORM), MOVES(PER_TOKEN(4, H)), BORN(NORMED, MEAN, RSTD), DIES(MEAN, RSTD)},
-};
-static const struct body_row layer_norm_backward[] = {
-    {RUN(LAYER_NORM), MOVES(PER_TOKEN(6, H)), BORN(D_BRANCH), DIES(MEAN, RSTD, IN, D_NORMED)},
-    {ALSO(LAYER_NORM), OF_WEIGHT, MOVES(PER_TOKEN(4, H)), BORN(G_NORM, G_NORM_BIAS),
-     USES(MEAN, RSTD, IN, D_NORMED)},
-};
-
-/* The branch's gradient is added into the residual's buffer. */
-static const struct body_row residual_backward[] = {
-    {RUN(ADD), MOVES(PER_TOKEN(6, H)), CHANGES(D_OUT), DIES(D_BRANCH)},
-};
 
 /* The kernel reads its three inputs as views of one matrix, which is saved as a whole. */
 static const struct body_row eager_attention[] = {
@@ -65,12 +52,6 @@ static const struct body_row eager_mlp_backward[] = {
     {BIAS_SUM(SUM, F), BORN(G_UP_BIAS), USES(D_UP)},
     ENDS(NORMED, D_UP),
 };
-
-/* A checkpointed region holds its input until its last node has run. */
-static const struct body_row eager_region_end[] = {HELD(IN)};
-
-/* The caller's variable holds the input until the final norm returns. */
-static const struct body_row final_norm_end[] = {ENDS(IN)};
 
 /* ---- torch-compile ------------------------------------------------------------------------ */
 
@@ -148,20 +129,17 @@ static const struct body_row compiled_mlp_late_full[] = {
 
 /* ---- parts: [without and with biases] ----------------------------------------------------- */
 
-#define EAGER_RESIDUAL {IN, OUT, D_OUT, D_OUT}
 #define EAGER_ATTENTION(...)                                        \
     {                                                               \
-        .forward = {BODY_ROWS(layer_norm), BODY_ROWS(eager_attention)}, \
-        .backward = {BODY_ROWS(eager_attention_backward), BODY_ROWS(layer_norm_backward), \
-                     BODY_ROWS(residual_backward)},                 \
+        .forward = {BODY_ROWS(eager_attention)},                    \
+        .backward = {BODY_ROWS(eager_attention_backward)},          \
         .late_backward = {[AC_FULL] = BODY_ROWS(eager_region_end)}, \
         .boundary = EAGER_RESIDUAL, .grads = {__VA_ARGS__},         \
     }
 #define EAGER_MLP(...)                                              \
     {                                                               \
-        .forward = {BODY_ROWS(layer_norm), BODY_ROWS(eager_mlp)},   \
-        .backward = {BODY_ROWS(eager_mlp_backward), BODY_ROWS(layer_norm_backward), \
-                     BODY_ROWS(residual_backward)},                 \
+        .forward = {BODY_ROWS(eager_mlp)},                          \
+        .backward = {BODY_ROWS(eager_mlp_backward)},                \
         .boundary = EAGER_RESIDUAL, .grads = {__VA_ARGS__},         \
     }
 #define COMPILED(core, d_in, ...)                                   \
@@ -173,19 +151,12 @@ static const struct body_row compiled_mlp_late_full[] = {
                           [AC_FULL] = BODY_ROWS(core##_late_full)}, \
         .boundary = {IN, OUT, D_OUT, d_in}, .grads = {__VA_ARGS__}, \
     }
-#define FINAL_NORM(...)                                             \
-    {                                                               \
-        .forward = {BODY_ROWS(layer_norm), BODY_ROWS(final_norm_end)}, \
-        .backward = {BODY_ROWS(layer_norm_backward)},               \
-        .boundary = {IN, NORMED, D_NORMED, D_BRANCH},               \
-        .grads = {__VA_ARGS__},                                     \
-    }
 #define ATTENTION_GRADS G_QKV, G_O, G_NORM
 #define MLP_GRADS G_UP, G_DOWN, G_NORM
 #define BIASED_ATTENTION_GRADS G_QKV, G_QKV_BIAS, G_O, G_O_BIAS, G_NORM, G_NORM_BIAS
 #define BIASED_MLP_GRADS G_UP, G_UP_BIAS, G_DOWN, G_DOWN_BIAS, G_NORM, G_NORM_BIAS
 
-static const struct body_part eager_parts[2][2] = {
+static const struct body_part eager_cores[2][2] = {
     {EAGER_ATTENTION(ATTENTION_GRADS), EAGER_MLP(MLP_GRADS)},
     {EAGER_ATTENTION(BIASED_ATTENTION_GRADS), EAGER_MLP(BIASED_MLP_GRADS)},
 };
@@ -195,35 +166,20 @@ static const struct body_part compiled_parts[2][2] = {
     {COMPILED(compiled_attention, D_NORMED, BIASED_ATTENTION_GRADS),
      COMPILED(compiled_mlp, D_IN, BIASED_MLP_GRADS)},
 };
-static const struct body_part final_norm_parts[2] = {FINAL_NORM(G_NORM),
-                                                     FINAL_NORM(G_NORM, G_NORM_BIAS)};
-
-static enum status add_block(struct body_builder *builder, struct err *err)
-{
-    const struct body_options *options = &builder->table->options;
-    const struct body_part *parts = options->ops == OPS_TORCH_COMPILE
-                                        ? compiled_parts[builder->model->dims.bias]
-                                        : eager_parts[builder->model->dims.bias];
-    struct body_recipe recipe = {
-        .kind = BODY_BLOCK, .parts = {&parts[0], &parts[1]}, .n_part = 2, .ac = options->ac};
-    enum status status = body_builder_add(builder, &recipe, err);
-
-    for (uint32_t half = 0; half < 2 && !status && options->ac == AC_NONE; half++) {
-        recipe = (struct body_recipe){.kind = half == 0 ? BODY_ATTENTION : BODY_MLP,
-                                      .parts = {&parts[half]},
-                                      .n_part = 1,
-                                      .ac = AC_NONE};
-        status = body_builder_add(builder, &recipe, err);
-    }
-    return status;
-}
 
 /* Compilation and checkpointing go block by block: the rest is the same in all profiles. */
 enum status gpt_bodies(const struct model *model, struct body_builder *builder, struct err *err)
 {
+    const bool biased = model->dims.bias;
+    const struct body_part *compiled = compiled_parts[biased], *cores = eager_cores[biased];
+    const struct body_part attention = block_part(&cores[0], &layer_norm);
+    const struct body_part mlp = block_part(&cores[1], &layer_norm);
+    enum status status;
+
     builder->tensors = body_tensors;
-    enum status status = add_block(builder, err);
-    if (!status)
-        status = outer_bodies(model, &final_norm_parts[builder->model->dims.bias], builder, err);
-    return status;
+    if (builder->table->options.ops == OPS_TORCH_COMPILE)
+        status = block_bodies(builder, &compiled[0], &compiled[1], NO_TENSOR, err);
+    else
+        status = block_bodies(builder, &attention, &mlp, NO_TENSOR, err);
+    return status ? status : outer_bodies(model, &layer_norm, biased, builder, err);
 }

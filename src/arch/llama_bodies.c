@@ -1,64 +1,15 @@
 /*
- * llama: the operators of its pieces, as tables of lifetimes (src/body_builder.h tells how to read
+ * llama: the operators of its blocks, as tables of lifetimes (src/body_builder.h tells how to read
  * them). No rule lives here, only what is computed, in which order, and what then ends.
  *
  * Orders and lifetimes: spec MEMORY 2.4, 3.1, 3.3 and 4. Bytes moved: spec COST 3, lists (b) for
  * torch-compile and (c) for torch-eager. Weights cost a body nothing, they are the unit's.
  */
 #include "src/arch/arch.h"
+#include "src/arch/block_parts.h"
 #include "src/arch/body_tensors.h"
 #include "src/arch/outer_bodies.h"
 #include "src/body_builder.h"
-
-/* ---- torch-eager: norm -------------------------------------------------------------------- */
-
-static const struct body_row fused_norm[] = {
-    {RUN(RMS), MOVES(PER_TOKEN(4, H)), BORN(NORMED, RSTD), DIES(RSTD)},
-};
-static const struct body_row fused_norm_backward[] = {
-    {RUN(RMS), OF_WEIGHT, MOVES(PER_TOKEN(4, H)), BORN(G_NORM), USES(RSTD, IN, D_NORMED)},
-    {ALSO(RMS), MOVES(PER_TOKEN(6, H)), BORN(D_BRANCH), DIES(RSTD, IN, D_NORMED)},
-};
-
-static const struct body_row composite_norm[] = {
-    {RUN(TO), .when = WHEN_CAST, MOVES(PER_TOKEN(6, H)), BORN(X32)},
-    {RUN(POW), MOVES(FP32_PER_TOKEN(8, H)), BORN(SQUARE)},
-    {RUN(MEAN), MOVES(FP32_PER_TOKEN(4, H)), BORN(MEAN), DIES(SQUARE)},
-    {RUN(ADD), BORN(VARIANCE), DIES(MEAN)},
-    {RUN(RSQRT), BORN(RSTD), DIES(VARIANCE)},
-    {RUN(MUL), MOVES(FP32_PER_TOKEN(8, H)), BORN(SCALED)},
-    ENDS_WHEN(WHEN_CAST, X32),
-    ENDS(RSTD),
-    {RUN(TO), .when = WHEN_CAST, MOVES(PER_TOKEN(6, H)), BORN(UNWEIGHTED), DIES(SCALED)},
-    {RUN(MULW), MOVES(PER_TOKEN(4, H)), BORN(NORMED), DIES(UNWEIGHTED)},
-};
-/*
- * x reaches the result twice: through the product and through the mean of squares. List (c) has the
- * bytes of these steps (80 d) but none for the two sums in place, here and after the norm.
- */
-static const struct body_row composite_norm_backward[] = {
-    {RUN(MULW), MOVES(PER_TOKEN(4, H)), BORN(D_UNWEIGHTED), USES(D_NORMED)},
-    {ALSO(MULW), OF_WEIGHT, MORE_KERNELS(1), MOVES(PER_TOKEN(8, H)), BORN(D_WEIGHT_ROWS, G_NORM),
-     DIES(D_WEIGHT_ROWS, UNWEIGHTED, D_NORMED)},
-    {RUN(TO), .when = WHEN_CAST, MOVES(PER_TOKEN(6, H)), BORN(D_SCALED), DIES(D_UNWEIGHTED)},
-    {RUN(MUL), MORE_KERNELS(2), MOVES(FP32_PER_TOKEN(24, H)), BORN(D_X32, D_RSTD_ROWS, D_RSTD),
-     USES(X32, RSTD), DIES(D_RSTD_ROWS, D_SCALED)},
-    {RUN(RSQRT), BORN(D_MEAN), DIES(RSTD, D_RSTD)},
-    {RUN(MEAN), MOVES(FP32_PER_TOKEN(4, H)), BORN(D_SQUARE), DIES(D_MEAN)},
-    {RUN(POW), MOVES(FP32_PER_TOKEN(8, H)), BORN(POWER), USES(X32)},
-    {RUN(POW), MOVES(FP32_PER_TOKEN(8, H)), BORN(SLOPE), DIES(POWER)},
-    {RUN(POW), MOVES(FP32_PER_TOKEN(12, H)), BORN(D_BY_SQUARE), DIES(SLOPE, X32, D_SQUARE)},
-    {RUN(ADD), CHANGES(D_X32), DIES(D_BY_SQUARE)},
-    {RUN(TO), .when = WHEN_CAST, MOVES(PER_TOKEN(6, H)), BORN(D_BRANCH), DIES(D_X32)},
-};
-
-/* The branch's gradient is added into the residual's buffer. */
-static const struct body_row residual_backward[] = {
-    {RUN(ADD), MOVES(PER_TOKEN(6, H)), CHANGES(D_OUT), DIES(D_BRANCH)},
-};
-static const struct body_row composite_residual_backward[] = {
-    {RUN(ADD), CHANGES(D_OUT), DIES(D_BRANCH)},
-};
 
 /* ---- torch-eager: attention --------------------------------------------------------------- */
 
@@ -129,39 +80,9 @@ static const struct body_same eager_same[] = {
     {D_K32, D_K_ROPE, WHEN_UNCAST},
     {D_Q, D_Q_TURNED, WHEN_UNCAST},
     {D_K, D_K_TURNED, WHEN_UNCAST},
-    {X32, IN, WHEN_UNCAST}, /* norm */
-    {UNWEIGHTED, SCALED, WHEN_UNCAST},
-    {D_SCALED, D_UNWEIGHTED, WHEN_UNCAST},
-    {D_X32, D_BRANCH, WHEN_UNCAST},
+    NORM_CASTS,
     {NO_TENSOR, NO_TENSOR, 0},
 };
-
-/* ---- torch-eager: MLP --------------------------------------------------------------------- */
-
-static const struct body_row eager_mlp[] = {
-    {LINEAR(F, H), BORN(GATE)},
-    {RUN(SILU), MOVES(PER_TOKEN(4, F)), BORN(ACTIVE), DIES(GATE)},
-    {LINEAR(F, H), BORN(UP)},
-    {RUN(MUL), MOVES(PER_TOKEN(6, F)), BORN(PRODUCT), DIES(ACTIVE, UP)},
-    {LINEAR(H, F), BORN(BRANCH), DIES(PRODUCT, NORMED)},
-    {RUN(ADD), MOVES(PER_TOKEN(6, H)), BORN(OUT), DIES(BRANCH, IN)},
-};
-
-static const struct body_row eager_mlp_backward[] = {
-    {LINEAR_DGRAD(H, F), BORN(D_PRODUCT), USES(D_OUT)},
-    {LINEAR_WGRAD(H, F), BORN(G_DOWN), USES(D_OUT), DIES(PRODUCT)},
-    {RUN(MUL), MOVES(PER_TOKEN(6, F)), BORN(D_ACTIVE), USES(D_PRODUCT), DIES(UP)},
-    {ALSO(MUL), MOVES(PER_TOKEN(6, F)), BORN(D_UP), DIES(ACTIVE, D_PRODUCT)},
-    {LINEAR_DGRAD(F, H), BORN(D_NORMED), USES(D_UP)},
-    {LINEAR_WGRAD(F, H), BORN(G_UP), USES(NORMED), DIES(D_UP)},
-    {RUN(SILU), MOVES(PER_TOKEN(10, F)), BORN(D_GATE), DIES(GATE, D_ACTIVE)},
-    {LINEAR_DGRAD(F, H), BORN(D_NORMED2), USES(D_GATE)},
-    {LINEAR_WGRAD(F, H), BORN(G_GATE), DIES(NORMED, D_GATE)},
-    {RUN(ADD), MOVES(PER_TOKEN(6, H)), CHANGES(D_NORMED), DIES(D_NORMED2)},
-};
-
-/* A checkpointed region holds its input until its last node has run. */
-static const struct body_row eager_region_end[] = {HELD(IN)};
 
 /* ---- torch-compile ------------------------------------------------------------------------ */
 
@@ -256,58 +177,24 @@ static const struct body_row compiled_mlp_late_full[] = {
     ENDS(D_OUT),
 };
 
-/* ---- final norm --------------------------------------------------------------------------- */
-
-/* The caller's variable holds the input until the final norm returns. */
-static const struct body_row final_norm_end[] = {ENDS(IN)};
-
 /* ---- parts -------------------------------------------------------------------------------- */
 
-#define EAGER_RESIDUAL {IN, OUT, D_OUT, D_OUT}
-#define ATTENTION_GRADS {G_Q, G_K, G_V, G_O, G_NORM}
-#define MLP_GRADS {G_GATE, G_UP, G_DOWN, G_NORM}
-
-#define EAGER_FORWARD(norm, core) .forward = {BODY_ROWS(norm), BODY_ROWS(core)}
-#define EAGER_BACKWARD(norm, core, sum) \
-    .backward = {BODY_ROWS(core##_backward), BODY_ROWS(norm##_backward), BODY_ROWS(sum)}
-
-#define EAGER_ATTENTION(norm, sum)                                    \
-    {                                                                 \
-        EAGER_FORWARD(norm, eager_attention),                         \
-        EAGER_BACKWARD(norm, eager_attention, sum),                   \
-        .late_backward = {[AC_FULL] = BODY_ROWS(eager_region_end)},   \
-        .boundary = EAGER_RESIDUAL, .grads = ATTENTION_GRADS,         \
-        .same = eager_same,                                           \
+#define ATTENTION_GRADS            \
+    {                              \
+        G_Q, G_K, G_V, G_O, G_NORM \
     }
-#define EAGER_MLP(norm, sum)                                          \
-    {                                                                 \
-        EAGER_FORWARD(norm, eager_mlp),                               \
-        EAGER_BACKWARD(norm, eager_mlp, sum),                         \
-        .boundary = EAGER_RESIDUAL, .grads = MLP_GRADS,               \
-        .same = eager_same,                                           \
-    }
-#define FINAL_NORM(norm)                                              \
-    {                                                                 \
-        .forward = {BODY_ROWS(norm), BODY_ROWS(final_norm_end)},      \
-        .backward = {BODY_ROWS(norm##_backward)},                     \
-        .boundary = {IN, NORMED, D_NORMED, D_BRANCH},                 \
-        .grads = {G_NORM},                                            \
-        .same = eager_same,                                           \
+#define MLP_GRADS                    \
+    {                                \
+        G_GATE, G_UP, G_DOWN, G_NORM \
     }
 
-static const struct body_part final_norm_parts[NORM_KIND_N] = {
-    [NORM_FUSED] = FINAL_NORM(fused_norm),
-    [NORM_COMPOSITE] = FINAL_NORM(composite_norm),
-};
-
-static const struct body_part eager_attention_parts[NORM_KIND_N] = {
-    [NORM_FUSED] = EAGER_ATTENTION(fused_norm, residual_backward),
-    [NORM_COMPOSITE] = EAGER_ATTENTION(composite_norm, composite_residual_backward),
-};
-
-static const struct body_part eager_mlp_parts[NORM_KIND_N] = {
-    [NORM_FUSED] = EAGER_MLP(fused_norm, residual_backward),
-    [NORM_COMPOSITE] = EAGER_MLP(composite_norm, composite_residual_backward),
+static const struct body_part eager_attention_core = {
+    .forward = {BODY_ROWS(eager_attention)},
+    .backward = {BODY_ROWS(eager_attention_backward)},
+    .late_backward = {[AC_FULL] = BODY_ROWS(eager_region_end)},
+    .boundary = EAGER_RESIDUAL,
+    .grads = ATTENTION_GRADS,
+    .same = eager_same,
 };
 
 static const struct body_part compiled_attention_part = {
@@ -331,36 +218,20 @@ static const struct body_part compiled_mlp_part = {
     .grads = MLP_GRADS,
 };
 
-static enum status add_block(struct body_builder *builder, struct err *err)
-{
-    const struct body_options *options = &builder->table->options;
-    bool compiled = options->ops == OPS_TORCH_COMPILE;
-    struct body_recipe block = {
-        .kind = BODY_BLOCK,
-        .parts = {compiled ? &compiled_attention_part : &eager_attention_parts[options->norm],
-                  compiled ? &compiled_mlp_part : &eager_mlp_parts[options->norm]},
-        .n_part = 2,
-        .ac = options->ac,
-        .stopped_at = compiled ? NO_TENSOR : PRODUCT,
-    };
-    enum status status = body_builder_add(builder, &block, err);
-
-    for (uint32_t half = 0; half < 2 && !status && options->ac == AC_NONE; half++) {
-        struct body_recipe recipe = block;
-        recipe.kind = half == 0 ? BODY_ATTENTION : BODY_MLP;
-        recipe.parts[0] = block.parts[half];
-        recipe.n_part = 1;
-        status = body_builder_add(builder, &recipe, err);
-    }
-    return status;
-}
-
 /* Compilation and checkpointing go block by block: the rest is the same in all profiles. */
 enum status llama_bodies(const struct model *model, struct body_builder *builder, struct err *err)
 {
+    const struct body_options *options = &builder->table->options;
+    const struct body_norm *norm = &rms_norms[options->norm];
+    const struct body_part attention = block_part(&eager_attention_core, norm);
+    const struct body_part mlp = block_part(&swiglu_core, norm);
+    enum status status;
+
     builder->tensors = body_tensors; /* the builder has the sizes, and no block differs */
-    enum status status = add_block(builder, err);
-    if (!status)
-        status = outer_bodies(model, &final_norm_parts[builder->table->options.norm], builder, err);
-    return status;
+    if (options->ops == OPS_TORCH_COMPILE)
+        status = block_bodies(builder, &compiled_attention_part, &compiled_mlp_part, NO_TENSOR,
+                              err);
+    else
+        status = block_bodies(builder, &attention, &mlp, PRODUCT, err);
+    return status ? status : outer_bodies(model, norm, false, builder, err);
 }

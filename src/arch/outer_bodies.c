@@ -1,5 +1,6 @@
 /*
- * Embedding, head and loss as tables of lifetimes (src/body_builder.h tells how to read them).
+ * Embedding, final norm, head and loss as tables of lifetimes (src/body_builder.h tells how to read
+ * them).
  *
  * Orders and lifetimes: spec MEMORY 2.4 and 4. Bytes moved: spec COST 3. Of learned positions and
  * of a tied weight the specs say nothing: the former are counted as an embedding of S rows, and the
@@ -106,14 +107,29 @@ static const struct body_part loss_part = {
     .same = loss_same,
 };
 
-enum status outer_bodies(const struct model *model, const struct body_part *final_norm,
+/* The caller's variable holds the input until the final norm returns. */
+static const struct body_row final_norm_end[] = {ENDS(IN)};
+
+static struct body_part final_norm_part(const struct body_norm *norm, bool biased)
+{
+    return (struct body_part){
+        .forward = {norm->forward, BODY_ROWS(final_norm_end)},
+        .backward = {norm->backward},
+        .boundary = {IN, NORMED, D_NORMED, D_BRANCH},
+        .grads = {G_NORM, biased ? G_NORM_BIAS : NO_TENSOR},
+        .same = norm_same,
+    };
+}
+
+enum status outer_bodies(const struct model *model, const struct body_norm *norm, bool biased,
                          struct body_builder *builder, struct err *err)
 {
     const struct dims *dims = &model->dims;
     const struct body_part *embedding = &embedding_parts[dims->tied][dims->positions > 0];
+    const struct body_part final_norm = final_norm_part(norm, biased);
     const struct body_recipe recipes[] = {
         {.kind = BODY_EMBEDDING, .parts = {embedding}, .n_part = 1},
-        {.kind = BODY_NORM, .parts = {final_norm}, .n_part = 1},
+        {.kind = BODY_NORM, .parts = {&final_norm}, .n_part = 1},
         {.kind = BODY_HEAD, .parts = {&head_part}, .n_part = 1},
         {.kind = BODY_LOSS, .parts = {&loss_part}, .n_part = 1},
     };
