@@ -10,7 +10,8 @@
  * The first slots are the boundary, tensors that the unit program owns: the tape says at which
  * exact place they are born or die, the unit program says which buffer they are.
  *
- *     slot 0  SLOT_IN     forward's input          born outside, dies in this pair or outside
+ *     slot 0  SLOT_IN     forward's input          born outside, dies in this pair or outside; of
+ *                                                  the model's first piece outside
  *     slot 1  SLOT_OUT    forward's output         born in forward's tape
  *     slot 2  SLOT_D_OUT  gradient of the output   born outside, dies in backward's tape
  *     slot 3  SLOT_D_IN   gradient of the input    born in backward's tape
@@ -71,7 +72,13 @@ struct slot {
     X(LAYER_NORM, "layer_norm", MEMORY)   \
     X(GELU, "gelu", MEMORY)               \
     X(SUM, "sum", MEMORY)                 \
-    X(CAT, "cat", MEMORY)
+    X(CAT, "cat", MEMORY)                 \
+    X(SHORT_CONV, "short_conv", MEMORY)   \
+    X(L2_NORM, "l2_norm", MEMORY)         \
+    X(SIGMOID, "sigmoid", MEMORY)         \
+    X(DECAY, "decay", MEMORY)             \
+    X(CHUNK, "chunk", MEMORY)             \
+    X(DELTA_RULE, "delta_rule", DELTA_RULE)
 
 enum op_kind {
 #define X(id, name, cost) OP_##id,
@@ -79,7 +86,7 @@ enum op_kind {
 #undef X
         OP_KIND_N
 };
-enum op_cost { COST_MEMORY, COST_GEMM, COST_ATTENTION };
+enum op_cost { COST_MEMORY, COST_GEMM, COST_ATTENTION, COST_DELTA_RULE };
 const char *op_kind_name(enum op_kind kind);
 enum op_cost op_kind_cost(enum op_kind kind);
 
@@ -88,7 +95,8 @@ enum op_pass { PASS_FORWARD, PASS_RECOMPUTE, PASS_DGRAD, PASS_WGRAD };
 
 /*
  * One launch, or a few of the same kind. GEMM: m, n, k. ATTENTION: m = batch * heads, n = sequence,
- * k = head dimension, causal. MEMORY: bytes read + written (spec COST 3).
+ * k = head dimension, causal. DELTA_RULE: m = tokens, n = heads, k = head dimension, of keys and of
+ * values; and bytes. MEMORY: bytes read + written (spec COST 3).
  */
 struct op {
     uint8_t kind, pass;
@@ -133,6 +141,9 @@ struct body_pair {
 enum ops_profile { OPS_TORCH_EAGER, OPS_TORCH_COMPILE, OPS_PROFILE_N };
 enum norm_kind { NORM_FUSED, NORM_COMPOSITE, NORM_KIND_N };
 enum checkpointing { AC_NONE, AC_FULL, AC_N };
+
+/* Tokens of a chunk of the delta rule, as fla's kernels have it. */
+enum { DELTA_CHUNK = 64 };
 
 struct body_options {
     uint64_t batch, seq; /* sequences per microbatch and rank, tokens per sequence */

@@ -40,7 +40,8 @@ struct cell *walk_cell(struct walk *walk, uint32_t part, uint8_t tensor)
 
 bool walk_keeps(const struct walk *walk, const struct cell *cell)
 {
-    return walk->phase == REGION ? cell->slot == SLOT_IN : cell->wanted || cell->held;
+    return walk->phase == REGION ? cell->slot == SLOT_IN
+                                 : (cell->wanted && !cell->made) || cell->held;
 }
 
 /* ---- steps -------------------------------------------------------------------------------- */
@@ -137,10 +138,12 @@ void walk_find_wanted(struct walk *walk, struct steps *backward)
             continue;
         step->runs =
             any_wanted(walk, step->part, row->born) || any_wanted(walk, step->part, row->changes);
-        if (step->runs) {
-            want_all(walk, step->part, row->uses);
-            want_all(walk, step->part, row->dies);
-        }
+        if (!step->runs)
+            continue;
+        for (const uint8_t *born = row->born; *born; born++)
+            walk_cell(walk, step->part, *born)->made = true;
+        want_all(walk, step->part, row->uses);
+        want_all(walk, step->part, row->dies);
     }
 }
 

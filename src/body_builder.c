@@ -47,6 +47,9 @@ enum status body_builder_init(struct body_builder *builder, const struct model *
     builder->dims[DIM_S] = table->options.seq;
     builder->dims[DIM_D] = dims->head_dim;
     builder->dims[DIM_P] = dims->positions;
+    builder->dims[DIM_C] = body_times(&too_large, DELTA_CHUNK, dims->heads);
+    builder->dims[DIM_STATE] =
+        body_times(&too_large, builder->dims[DIM_Q], dims->head_dim) / DELTA_CHUNK;
     if (too_large)
         return err_set(err, STATUS_INPUT,
                        "batch times sequence or heads passes 2^62, use a smaller batch");
@@ -215,7 +218,7 @@ static uint32_t find_pair(const struct body_builder *builder, const struct body_
     const struct body_table *table = builder->table;
     const bool has_d_in = wants_d_in(builder, recipe, piece);
     for (uint32_t i = first; i < table->n_pair; i++)
-        if (table->pairs[i].has_d_in == has_d_in &&
+        if (table->pairs[i].has_d_in == has_d_in && (table->pairs[i].piece == 0) == (piece == 0) &&
             same_grads(builder, table->pairs[i].piece, piece, table->pairs[i].n_grad))
             return i;
     return NO_PAIR;

@@ -43,7 +43,8 @@
 
 /*
  * The sizes that tables are written in: T tokens, Q and KV all heads, QKV the three in one matrix,
- * BH batch * heads, P learned positions.
+ * BH batch * heads, P learned positions. Of the delta rule, per token: C scores with its chunk, STATE
+ * what a chunk's state comes to, both of all heads.
  */
 enum body_dim {
     DIM_NONE,
@@ -60,6 +61,8 @@ enum body_dim {
     DIM_S,
     DIM_D,
     DIM_P,
+    DIM_C,
+    DIM_STATE,
     DIM_N
 };
 
@@ -74,10 +77,10 @@ struct extent {
 
 enum {
     NO_TENSOR = 0, /* ends a list of tensors; a family's own begin at 1 */
-    BODY_MAX_TENSORS = 112,
+    BODY_MAX_TENSORS = 176,
     BODY_MAX_PARTS = 2,
-    BODY_LISTS = 3, /* of rows, one after another */
-    BODY_MOVED = 2,
+    BODY_LISTS = 5, /* of rows, one after another */
+    BODY_MOVED = 4,
     BODY_NO_OP = OP_KIND_N, /* a row that runs nothing */
 };
 
@@ -107,9 +110,9 @@ struct body_row {
     uint8_t m, n, k;      /* enum body_dim */
     uint8_t over;         /* the first birth takes this tensor's place where it is not kept */
     struct extent moved[BODY_MOVED]; /* bytes read and written, summed */
-    uint8_t born[6], dies[9];
-    uint8_t uses[6];    /* in backward: reads, besides what dies here */
-    uint8_t changes[3]; /* in backward: adds to, or overwrites */
+    uint8_t born[8], dies[16];
+    uint8_t uses[8];    /* in backward: reads, besides what dies here */
+    uint8_t changes[6]; /* in backward: adds to, or overwrites */
 };
 
 /* The words that rows are written in: {RUN(SILU), MOVES(PER_TOKEN(4, F)), BORN(…), DIES(…)}. */
@@ -166,7 +169,7 @@ struct body_part {
     struct body_rows late_forward, late_backward[AC_N];
     uint8_t boundary[SLOT_GRAD];  /* tensors that are in, out, d_out, d_in; or NO_TENSOR. One for
                                     the last two: the gradient is summed in place */
-    uint8_t grads[8];             /* in the order of the piece's parameters; ends with NO_TENSOR */
+    uint8_t grads[20];            /* in the order of the piece's parameters; ends with NO_TENSOR */
     const struct body_same *same; /* or NULL */
 };
 

@@ -20,6 +20,7 @@ struct cell {
     uint32_t slot;
     uint32_t last; /* the operator of backward that names it last, by its first step */
     bool wanted;   /* a step of backward that runs reads it, or it is what backward is for */
+    bool made;     /* by a step of backward that runs, whatever forward made under that name */
     bool held;     /* saved though no step reads it */
 };
 

@@ -84,6 +84,7 @@ src_libcore_a_SOURCES = \
 	src/arch/gpt2.c \
 	src/arch/gpt_bodies.c \
 	src/arch/kda.c \
+	src/arch/kda_bodies.c \
 	src/arch/llama.c \
 	src/arch/llama_bodies.c \
 	src/arch/mpt.c \

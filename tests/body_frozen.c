@@ -200,14 +200,16 @@ static bool grads_fit(const struct model *model, const struct param_policy *poli
         const struct slot *grads = &table->slots[pair_at(table, p)->slot + SLOT_GRAD];
         for (uint32_t i = 0; i < piece->n_param; i++) {
             const uint32_t param = model->piece_params[piece->param + i];
-            if (grads[i].bytes != (policy[param].has_grad ? 2 * model->params[param].numel : 0))
+            const uint64_t bytes =
+                model->params[param].numel * dtype_bytes((enum dtype)policy[param].grad);
+            if (grads[i].bytes != (policy[param].has_grad ? bytes : 0))
                 return false;
         }
     }
     return true;
 }
 
-/* gpt2 always learns positions and biases. */
+/* gpt2 always learns positions and biases; kda may have neither embedding nor head. */
 static struct dims random_dims(uint64_t *state, const struct arch *arch)
 {
     struct dims dims = {.layers = 1 + tap_below(state, 3),
@@ -218,7 +220,12 @@ static struct dims random_dims(uint64_t *state, const struct arch *arch)
                         .default_seq = 32};
     dims.heads = dims.kv_heads * (1 + tap_below(state, 2));
     dims.hidden = dims.heads * dims.head_dim;
-    if (arch == &arch_llama)
+    if (arch == &arch_kda) {
+        dims.heads = dims.kv_heads;
+        dims.vocab *= tap_below(state, 2);
+        dims.flat = tap_below(state, 2);
+    }
+    if (arch == &arch_llama || arch == &arch_kda)
         return dims;
     dims.tied = tap_below(state, 2);
     dims.bias = arch == &arch_gpt2 || tap_below(state, 2);
@@ -247,7 +254,7 @@ static struct body_options random_options(uint64_t *state, const struct arch *ar
 static void test_random_sets(void)
 {
     enum { ROUNDS = 1500 };
-    static const struct arch *const families[] = {&arch_llama, &arch_llama, &arch_mpt, &arch_gpt2};
+    static const struct arch *const families[] = {&arch_llama, &arch_kda, &arch_mpt, &arch_gpt2};
     uint64_t state = tap_seed(20261129);
     int unsound = 0, unfit = 0, more = 0;
     for (int round = 0; round < ROUNDS; round++) {

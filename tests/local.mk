@@ -52,6 +52,7 @@ c_tests = \
 	tests/bodies.t \
 	tests/body_frozen.t \
 	tests/body_gpt.t \
+	tests/body_kda.t \
 	tests/body_ops.t \
 	tests/chrome.t \
 	tests/chrome_random.t \
@@ -100,6 +101,7 @@ tests_arena_t_SOURCES = tests/arena.c
 tests_bodies_t_SOURCES = tests/bodies.c
 tests_body_frozen_t_SOURCES = tests/body_frozen.c
 tests_body_gpt_t_SOURCES = tests/body_gpt.c
+tests_body_kda_t_SOURCES = tests/body_kda.c
 tests_body_ops_t_SOURCES = tests/body_ops.c
 tests_chrome_t_SOURCES = tests/chrome.c
 tests_chrome_random_t_SOURCES = tests/chrome_random.c

@@ -108,6 +108,15 @@ static void test_invariants_of(const struct model *model, const char *const *uni
     }
 }
 
+/* A unit of two dtypes of compute is refused as torch-2.11 does it. */
+static bool mixes_compute(const struct model *model)
+{
+    for (uint32_t i = 0; i < model->n_param; i++)
+        if (model->params[i].keep_fp32)
+            return true;
+    return false;
+}
+
 static void test_invariants(void)
 {
     static const char *const schemes[] = {"block", "block*3", "attn+mlp", "whole", "torchtitan"};
@@ -123,11 +132,11 @@ static void test_invariants(void)
         struct model model;
         if (model_open(builtin_models[m].name, 0, &rig.arena, &model, NULL))
             tap_bail("a built-in model is not there");
-        if (model.arch->no_step)
+        if (model.arch->no_step || mixes_compute(&model))
             continue;
         test_invariants_of(&model, schemes, LENGTH(schemes));
         for (size_t i = 0; i < LENGTH(patterns); i++)
-            if (strcmp(patterns[i].arch, builtin_models[m].arch) == 0)
+            if (model.dims.layers > 10 && strcmp(patterns[i].arch, builtin_models[m].arch) == 0)
                 test_invariants_of(&model, patterns[i].units, 2);
     }
 }
@@ -273,8 +282,13 @@ static void test_random_patterns(void)
 /* The deepest model with each block by its path, in a list each and all in one. */
 static void test_many_patterns(void)
 {
-    static const struct dims dims = {.layers = MODEL_MAX_LAYERS, .hidden = 8, .intermediate = 8,
-                                     .heads = 1, .kv_heads = 1, .head_dim = 8, .vocab = 8,
+    static const struct dims dims = {.layers = MODEL_MAX_LAYERS,
+                                     .hidden = 8,
+                                     .intermediate = 8,
+                                     .heads = 1,
+                                     .kv_heads = 1,
+                                     .head_dim = 8,
+                                     .vocab = 8,
                                      .default_seq = 8};
     struct model model = {.name = "deep", .arch = arch_by_name("llama"), .dims = dims};
     struct err err = {0};

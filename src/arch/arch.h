@@ -59,6 +59,8 @@ enum status arch_fail_step(const struct model *model, struct err *err);
 
 /* src/arch/gpt_bodies.c: of gpt2 and mpt */
 enum status gpt_bodies(const struct model *model, struct body_builder *builder, struct err *err);
+/* src/arch/kda_bodies.c */
+enum status kda_bodies(const struct model *model, struct body_builder *builder, struct err *err);
 /* src/arch/llama_bodies.c */
 enum status llama_bodies(const struct model *model, struct body_builder *builder, struct err *err);
 

@@ -9,8 +9,16 @@
 #include <stdio.h>
 #include <string.h>
 
-void block_builder_init(struct block_builder *b, const struct dims *dims, struct arena *arena,
-                        struct model *out)
+#include "src/model_builder.h"
+
+struct block_builder {
+    struct model_builder model;
+    const struct dims *dims;
+    uint64_t width[WIDTH_N];
+};
+
+static void block_builder_init(struct block_builder *b, const struct dims *dims,
+                               struct arena *arena, struct model *out)
 {
     const uint64_t query = dims->heads * dims->head_dim;
     const uint64_t key_value = dims->kv_heads * dims->head_dim;
@@ -140,15 +148,6 @@ static enum status build_block(struct block_builder *b, uint32_t layer,
     return STATUS_OK;
 }
 
-enum status block_build_all(struct block_builder *b, const struct block_param *params, size_t n,
-                            struct err *err)
-{
-    enum status status = STATUS_OK;
-    for (uint32_t layer = 0; layer < b->dims->layers && !status; layer++)
-        status = build_block(b, layer, params, n, err);
-    return status;
-}
-
 /* A piece outside the blocks: parameters in modules below the open one. */
 static enum status build_piece(struct block_builder *b, enum body_kind kind,
                                const struct block_params *params, struct err *err)
@@ -179,27 +178,47 @@ static enum status build_head(struct block_builder *b, const char *name, struct 
     return STATUS_OK;
 }
 
+/* The blocks "0", "1", … in a module of their own, each an attention piece and an MLP piece. */
+static enum status build_blocks(struct block_builder *b, const struct decoder *decoder,
+                                struct err *err)
+{
+    model_builder_enter(&b->model, decoder->blocks);
+    for (uint32_t layer = 0; layer < b->dims->layers; layer++) {
+        enum status status = build_block(b, layer, decoder->block.at, decoder->block.n, err);
+        if (status)
+            return status;
+    }
+    model_builder_leave(&b->model);
+    return STATUS_OK;
+}
+
+static enum status build_around_blocks(struct block_builder *b, const struct decoder *decoder,
+                                       struct err *err)
+{
+    enum status status;
+
+    if (decoder->module)
+        model_builder_enter(&b->model, decoder->module);
+    if ((status = build_piece(b, BODY_EMBEDDING, &decoder->embedding, err)))
+        return status;
+    if ((status = build_blocks(b, decoder, err)))
+        return status;
+    if ((status = build_piece(b, BODY_NORM, &decoder->norm, err)))
+        return status;
+    if (decoder->module)
+        model_builder_leave(&b->model);
+    return build_head(b, decoder->head, err);
+}
+
 enum status decoder_build(const struct decoder *decoder, const struct dims *dims,
                           struct arena *arena, struct model *out, struct err *err)
 {
     struct block_builder b;
-    enum status status;
 
     block_builder_init(&b, dims, arena, out);
-    if (decoder->module)
-        model_builder_enter(&b.model, decoder->module);
-    if ((status = build_piece(&b, BODY_EMBEDDING, &decoder->embedding, err)))
-        return status;
-    model_builder_enter(&b.model, decoder->blocks);
-    if ((status = block_build_all(&b, decoder->block.at, decoder->block.n, err)))
-        return status;
-    model_builder_leave(&b.model);
-    if ((status = build_piece(&b, BODY_NORM, &decoder->norm, err)))
-        return status;
-    if (decoder->module)
-        model_builder_leave(&b.model);
-    if ((status = build_head(&b, decoder->head, err)))
-        return status;
-    model_builder_finish(&b.model);
-    return STATUS_OK;
+    enum status status =
+        dims->vocab > 0 ? build_around_blocks(&b, decoder, err) : build_blocks(&b, decoder, err);
+    if (!status)
+        model_builder_finish(&b.model);
+    return status;
 }

@@ -118,10 +118,13 @@ const struct body_row eager_region_end[1] = {HELD(IN)};
 struct body_part block_part(const struct body_part *core, const struct body_norm *norm)
 {
     struct body_part part = *core;
+    uint32_t n_backward = 0;
+    while (core->backward[n_backward].n > 0)
+        n_backward++;
     part.forward[0] = norm->forward;
     part.forward[1] = core->forward[0];
-    part.backward[1] = norm->backward;
-    part.backward[2] = norm->residual;
+    part.backward[n_backward] = norm->backward;
+    part.backward[n_backward + 1] = norm->residual;
     return part;
 }
 

@@ -1,8 +1,8 @@
 /*
  * Parts of blocks that several families have, and how a family's own become a block.
  *
- * A core is a part without its norm and its residual: it reads NORMED and leaves OUT, and in
- * backward reads D_OUT and leaves D_NORMED.
+ * A core is a part without its norm and its residual: in one list of forward it reads NORMED and
+ * leaves OUT, in a few of backward it reads D_OUT and leaves D_NORMED.
  */
 #ifndef SRC_ARCH_BLOCK_PARTS_H
 #define SRC_ARCH_BLOCK_PARTS_H

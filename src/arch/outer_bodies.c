@@ -100,6 +100,19 @@ static const struct body_part head_part = {
     .grads = {G_VOCAB},
 };
 
+/* The mean of hidden states: its backward spreads the loss's own gradient, one number. */
+static const struct body_row mean[] = {
+    {RUN(MEAN), MOVES(PER_TOKEN(2, H)), BORN(LOSS), DIES(IN, LOSS)},
+};
+static const struct body_row mean_backward[] = {
+    {RUN(MEAN), MOVES(PER_TOKEN(2, H)), BORN(D_IN), DIES(LOSS)},
+};
+static const struct body_part mean_part = {
+    .forward = {BODY_ROWS(mean)},
+    .backward = {BODY_ROWS(mean_backward)},
+    .boundary = {IN, NO_TENSOR, NO_TENSOR, D_IN},
+};
+
 static const struct body_part loss_part = {
     .forward = {BODY_ROWS(loss)},
     .backward = {BODY_ROWS(loss_backward)},
@@ -121,17 +134,19 @@ static struct body_part final_norm_part(const struct body_norm *norm, bool biase
     };
 }
 
+/* A recipe of a kind that the model has no piece of adds nothing. */
 enum status outer_bodies(const struct model *model, const struct body_norm *norm, bool biased,
                          struct body_builder *builder, struct err *err)
 {
     const struct dims *dims = &model->dims;
     const struct body_part *embedding = &embedding_parts[dims->tied][dims->positions > 0];
+    const struct body_part *of_loss = dims->vocab > 0 ? &loss_part : &mean_part;
     const struct body_part final_norm = final_norm_part(norm, biased);
     const struct body_recipe recipes[] = {
         {.kind = BODY_EMBEDDING, .parts = {embedding}, .n_part = 1},
         {.kind = BODY_NORM, .parts = {&final_norm}, .n_part = 1},
         {.kind = BODY_HEAD, .parts = {&head_part}, .n_part = 1},
-        {.kind = BODY_LOSS, .parts = {&loss_part}, .n_part = 1},
+        {.kind = BODY_LOSS, .parts = {of_loss}, .n_part = 1},
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof recipes / sizeof *recipes && !status; i++)
