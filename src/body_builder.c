@@ -41,6 +41,7 @@ enum status body_builder_init(struct body_builder *builder, const struct model *
     builder->dims[DIM_QKV] = builder->dims[DIM_Q];
     body_add(&too_large, &builder->dims[DIM_QKV], body_times(&too_large, 2, builder->dims[DIM_KV]));
     builder->dims[DIM_F] = dims->intermediate;
+    builder->dims[DIM_GATE_UP] = body_times(&too_large, 2, dims->intermediate);
     builder->dims[DIM_NH] = dims->heads;
     builder->dims[DIM_V] = dims->vocab;
     builder->dims[DIM_BH] = body_times(&too_large, batch, dims->heads);

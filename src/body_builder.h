@@ -43,8 +43,8 @@
 
 /*
  * The sizes that tables are written in: T tokens, Q and KV all heads, QKV the three in one matrix,
- * BH batch * heads, P learned positions. Of the delta rule, per token: C scores with its chunk, STATE
- * what a chunk's state comes to, both of all heads.
+ * GATE_UP twice F, BH batch * heads, P learned positions. Of the delta rule, per token: C scores
+ * with its chunk, STATE its share of the chunk's state, both of all heads.
  */
 enum body_dim {
     DIM_NONE,
@@ -55,6 +55,7 @@ enum body_dim {
     DIM_KV,
     DIM_QKV,
     DIM_F,
+    DIM_GATE_UP,
     DIM_NH,
     DIM_V,
     DIM_BH,

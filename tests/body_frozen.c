@@ -220,16 +220,18 @@ static struct dims random_dims(uint64_t *state, const struct arch *arch)
                         .default_seq = 32};
     dims.heads = dims.kv_heads * (1 + tap_below(state, 2));
     dims.hidden = dims.heads * dims.head_dim;
+    if (arch == &arch_simple_llm)
+        dims.heads = dims.kv_heads = dims.hidden / dims.head_dim;
     if (arch == &arch_kda) {
         dims.heads = dims.kv_heads;
         dims.vocab *= tap_below(state, 2);
         dims.flat = tap_below(state, 2);
     }
-    if (arch == &arch_llama || arch == &arch_kda)
-        return dims;
-    dims.tied = tap_below(state, 2);
-    dims.bias = arch == &arch_gpt2 || tap_below(state, 2);
-    dims.positions = arch == &arch_gpt2 || tap_below(state, 2) ? 32 : 0;
+    if (arch == &arch_mpt || arch == &arch_gpt2) {
+        dims.tied = tap_below(state, 2);
+        dims.bias = arch == &arch_gpt2 || tap_below(state, 2);
+        dims.positions = arch == &arch_gpt2 || tap_below(state, 2) ? 32 : 0;
+    }
     return dims;
 }
 
@@ -237,7 +239,7 @@ static void freeze_some(const struct model *model, struct param_policy *policy, 
 {
     const uint64_t of_8 = tap_below(state, 9);
     for (uint32_t i = 0; i < model->n_param; i++)
-        policy[i].has_grad = tap_below(state, 8) < of_8;
+        policy[i].has_grad &= tap_below(state, 8) < of_8;
 }
 
 static struct body_options random_options(uint64_t *state, const struct arch *arch)
@@ -254,7 +256,8 @@ static struct body_options random_options(uint64_t *state, const struct arch *ar
 static void test_random_sets(void)
 {
     enum { ROUNDS = 1500 };
-    static const struct arch *const families[] = {&arch_llama, &arch_kda, &arch_mpt, &arch_gpt2};
+    static const struct arch *const families[] = {&arch_llama, &arch_kda, &arch_mpt, &arch_gpt2,
+                                                  &arch_simple_llm};
     uint64_t state = tap_seed(20261129);
     int unsound = 0, unfit = 0, more = 0;
     for (int round = 0; round < ROUNDS; round++) {

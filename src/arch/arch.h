@@ -63,5 +63,7 @@ enum status gpt_bodies(const struct model *model, struct body_builder *builder, 
 enum status kda_bodies(const struct model *model, struct body_builder *builder, struct err *err);
 /* src/arch/llama_bodies.c */
 enum status llama_bodies(const struct model *model, struct body_builder *builder, struct err *err);
+/* src/arch/simple_bodies.c */
+enum status simple_bodies(const struct model *model, struct body_builder *builder, struct err *err);
 
 #endif

@@ -96,9 +96,11 @@ static enum status build_param(struct block_builder *b, const struct block_param
     for (; n_dim < BLOCK_MAX_SHAPE && param->shape[n_dim] != W_END; n_dim++)
         shape[n_dim] = b->width[param->shape[n_dim]];
     enum status status = model_builder_tensor(&b->model, param->name, n_dim, shape, id, err);
-    if (!status)
-        b->model.model->params[*id].keep_fp32 = (param->flags & BLOCK_FP32) != 0;
-    return status;
+    if (status)
+        return status;
+    b->model.model->params[*id].keep_fp32 = (param->flags & BLOCK_FP32) != 0;
+    b->model.model->params[*id].unused = (param->flags & BLOCK_UNUSED) != 0;
+    return STATUS_OK;
 }
 
 static enum status build_params(struct block_builder *b, const struct block_param *params, size_t n,

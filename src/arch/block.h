@@ -36,6 +36,7 @@ enum block_flag {
     BLOCK_IF_FLAT = 8, /* only in a flat model */
     BLOCK_UNLESS_FLAT = 16,
     BLOCK_IF_POSITIONS = 32, /* only where positions are learned */
+    BLOCK_UNUSED = 64,       /* what is computed with it goes nowhere */
 };
 
 struct block_param {

@@ -70,6 +70,8 @@
     X(GATE, 2, T, F)        /* MLP */                                \
     X(ACTIVE, 2, T, F)                                               \
     X(UP, 2, T, F)                                                   \
+    X(GATE_UP, 2, T, GATE_UP)   /* both in one */                    \
+    X(D_GATE_UP, 2, T, GATE_UP)                                      \
     X(PRODUCT, 2, T, F)                                              \
     X(D_PRODUCT, 2, T, F)                                            \
     X(D_ACTIVE, 2, T, F)                                             \
@@ -142,7 +144,7 @@
 #define GRADS(X)                                                             \
     X(G_NORM) X(G_NORM_BIAS)                                                 \
     X(G_Q) X(G_K) X(G_V) X(G_QKV) X(G_QKV_BIAS) X(G_O) X(G_O_BIAS)           \
-    X(G_GATE) X(G_UP) X(G_UP_BIAS) X(G_DOWN) X(G_DOWN_BIAS)                  \
+    X(G_GATE) X(G_UP) X(G_UP_BIAS) X(G_GATE_UP) X(G_DOWN) X(G_DOWN_BIAS)     \
     X(G_Q_CONV) X(G_K_CONV) X(G_V_CONV) X(G_F_A) X(G_F_B) X(G_B) X(G_G_A)    \
     X(G_G_B) X(G_O_NORM) X(G_A_LOG) X(G_DT_BIAS)                             \
     X(G_VOCAB) X(G_POSITIONS)
