@@ -80,6 +80,9 @@ static void bind_boundary(struct walk *walk)
     for (uint32_t p = 0; p < recipe->n_part; p++)
         for (const uint8_t *grad = recipe->parts[p]->grads; *grad; grad++)
             walk->cells[p][*grad].slot = walk_push_grad(walk);
+    if (recipe->parts[0]->all_grads)
+        while (walk->pair.n_grad < walk->builder->model->pieces[walk->pair.piece].n_param)
+            walk_push_grad(walk);
 }
 
 static uint32_t body_begin(struct walk *walk)
@@ -150,6 +153,8 @@ static void write_bodies(struct walk *walk)
         walk_write(walk, &steps, walk_find_stop(walk, &steps));
     }
     walk->phase = BACKWARD;
+    if (walk->recipe->parts[0]->all_grads)
+        walk_bear_grads(walk);
     walk_write(walk, &backward, backward.n);
     walk->pair.in_dies_in_backward = body_end(walk, walk->pair.backward);
 }

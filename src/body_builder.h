@@ -171,6 +171,7 @@ struct body_part {
     uint8_t boundary[SLOT_GRAD];  /* tensors that are in, out, d_out, d_in; or NO_TENSOR. One for
                                     the last two: the gradient is summed in place */
     uint8_t grads[20];            /* in the order of the piece's parameters; ends with NO_TENSOR */
+    bool all_grads;               /* in place of grads: born as backward starts, by no row */
     const struct body_same *same; /* or NULL */
 };
 

@@ -93,14 +93,26 @@ static void push_op(struct walk *walk, const struct op *op)
     table->ops[table->n_op++] = *op;
 }
 
+static void bear_slot(struct walk *walk, uint32_t slot)
+{
+    assert(!walk->alive[slot]);
+    walk->alive[slot] = true;
+    walk->of_backward[slot] = walk->phase == BACKWARD;
+    push_tape(walk, TAPE_ALLOC, slot);
+}
+
 static void bear(struct walk *walk, struct cell *cell, uint8_t tensor)
 {
     if (cell->slot == NO_SLOT || cell->slot >= walk_first_inner_slot(walk))
         cell->slot = walk_push_slot(walk, tensor, CLASS_TEMPORARY);
-    assert(!walk->alive[cell->slot]);
-    walk->alive[cell->slot] = true;
-    walk->of_backward[cell->slot] = walk->phase == BACKWARD;
-    push_tape(walk, TAPE_ALLOC, cell->slot);
+    bear_slot(walk, cell->slot);
+}
+
+void walk_bear_grads(struct walk *walk)
+{
+    for (uint32_t slot = SLOT_GRAD; slot < walk_first_inner_slot(walk); slot++)
+        if (walk->table->slots[walk->pair.slot + slot].bytes > 0)
+            bear_slot(walk, slot);
 }
 
 /* What backward makes and nobody wants is not made. */

@@ -71,6 +71,9 @@ void walk_hold(struct walk *walk, const struct steps *backward);
 /* The step from which on a recompute bears nothing that is saved. */
 uint32_t walk_find_stop(struct walk *walk, const struct steps *recompute);
 
+/* All gradients that there are, as backward starts. */
+void walk_bear_grads(struct walk *walk);
+
 /* Writes the present phase: births and operators up to stop, deaths to the end. */
 void walk_write(struct walk *walk, const struct steps *steps, uint32_t stop);
 

@@ -1,6 +1,6 @@
 /*
  * Models that need no file: sizes and default sequence length, from their published configurations
- * (spec INPUTS 2, 2.1 to 2.4). Names only; what a family makes of the sizes is in src/arch/.
+ * (spec INPUTS 2, 2.1 to 2.4; GPU 1.2). Names only; what a family makes of the sizes is in src/arch/.
  *
  * The positions that mpt and gpt2 learn are parameters: another --seq does not change them.
  */
@@ -49,6 +49,19 @@
                  .flat = flat_},        \
     }
 
+/* Parameters alone. */
+#define PARAMETERS(name_, arch_, hidden_, intermediate_, heads_) \
+    {                                                            \
+        .name = name_, .arch = arch_,                            \
+        .dims = {.layers = 1,                                    \
+                 .hidden = hidden_,                              \
+                 .intermediate = intermediate_,                  \
+                 .heads = heads_,                                \
+                 .kv_heads = heads_,                             \
+                 .head_dim = (hidden_) / (heads_),               \
+                 .default_seq = 2048},                           \
+    }
+
 /* clang-format off */
 const struct builtin_model builtin_models[] = {
     /*    name            L   hidden   FFN  heads  kv   vocab   seq */
@@ -82,6 +95,8 @@ const struct builtin_model builtin_models[] = {
     {.name = "simple-llm", .arch = "simple-llm",
      .dims = {.layers = 4, .hidden = 256, .intermediate = 682, .heads = 4, .kv_heads = 4,
               .head_dim = 64, .vocab = 1000, .default_seq = 32}},
+    PARAMETERS("pack-50m",   "pack",    2048, 8192, 16),
+    PARAMETERS("copyin-500", "copy-in", 1024, 2048,  8),
 };
 /* clang-format on */
 const uint32_t n_builtin_models = sizeof(builtin_models) / sizeof(*builtin_models);

@@ -90,6 +90,7 @@ src_libcore_a_SOURCES = \
 	src/arch/mpt.c \
 	src/arch/outer_bodies.c \
 	src/arch/outer_bodies.h \
+	src/arch/parameters.c \
 	src/arch/simple_bodies.c \
 	src/arch/simple_llm.c \
 	src/arena.c \

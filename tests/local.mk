@@ -54,6 +54,7 @@ c_tests = \
 	tests/body_gpt.t \
 	tests/body_kda.t \
 	tests/body_ops.t \
+	tests/body_parameters.t \
 	tests/body_simple.t \
 	tests/chrome.t \
 	tests/chrome_random.t \
@@ -104,6 +105,7 @@ tests_body_frozen_t_SOURCES = tests/body_frozen.c
 tests_body_gpt_t_SOURCES = tests/body_gpt.c
 tests_body_kda_t_SOURCES = tests/body_kda.c
 tests_body_ops_t_SOURCES = tests/body_ops.c
+tests_body_parameters_t_SOURCES = tests/body_parameters.c
 tests_body_simple_t_SOURCES = tests/body_simple.c
 tests_chrome_t_SOURCES = tests/chrome.c
 tests_chrome_random_t_SOURCES = tests/chrome_random.c

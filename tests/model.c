@@ -79,6 +79,8 @@ static void test_published_sizes(void)
         {"kda-flat", other, 1750566144, 218820768, 2048},
         {"kda-tiny", llama, 145668, 56418, 64},
         {"simple-llm", other, 3660288, 786944, 32},
+        {"pack-50m", other, 50331648 + 6160, 50331648 + 6160, 2048},
+        {"copyin-500", other, 1027614720, 1027614720, 2048},
     };
     is_int(n_builtin_models, LENGTH(cases), "each built-in model is checked");
     for (size_t i = 0; i < LENGTH(cases); i++) {

@@ -42,10 +42,12 @@ struct arch {
 
 /* All families that a file can name, in the order in which messages list them; ends with NULL. */
 extern const struct arch *const arch_families[];
+extern const struct arch arch_copy_in;
 extern const struct arch arch_gpt2;
 extern const struct arch arch_kda;
 extern const struct arch arch_llama;
 extern const struct arch arch_mpt;
+extern const struct arch arch_pack;
 extern const struct arch arch_simple_llm;
 
 /* Of tensors whose computation nobody described (src/model_tensors.h); in no list. */

@@ -131,10 +131,18 @@ static void add_piece_params(struct block_builder *b, enum body_kind kind,
                 model_builder_piece_param(&b->model, ids[i]);
 }
 
+static bool has_piece(enum body_kind kind, const struct block_param *params, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (params[i].piece == kind)
+            return true;
+    return false;
+}
+
 static enum status build_block(struct block_builder *b, uint32_t layer,
                                const struct block_param *params, size_t n, struct err *err)
 {
-    static const enum body_kind halves[] = {BODY_ATTENTION, BODY_MLP};
+    static const enum body_kind kinds[] = {BODY_ATTENTION, BODY_MLP, BODY_PARAMETERS};
     uint32_t ids[BLOCK_MAX_PARAMS];
     char name[16];
     snprintf(name, sizeof(name), "%" PRIu32, layer);
@@ -143,9 +151,11 @@ static enum status build_block(struct block_builder *b, uint32_t layer,
     if (status)
         return status;
     model_builder_leave(&b->model);
-    for (size_t half = 0; half < sizeof(halves) / sizeof(*halves); half++) {
-        model_builder_piece(&b->model, halves[half], layer);
-        add_piece_params(b, halves[half], params, n, ids);
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+        if (!has_piece(kinds[i], params, n))
+            continue;
+        model_builder_piece(&b->model, kinds[i], layer);
+        add_piece_params(b, kinds[i], params, n, ids);
     }
     return STATUS_OK;
 }
@@ -180,7 +190,7 @@ static enum status build_head(struct block_builder *b, const char *name, struct 
     return STATUS_OK;
 }
 
-/* The blocks "0", "1", … in a module of their own, each an attention piece and an MLP piece. */
+/* The blocks "0", "1", … in a module of their own, each of one piece or two. */
 static enum status build_blocks(struct block_builder *b, const struct decoder *decoder,
                                 struct err *err)
 {

@@ -132,7 +132,10 @@
     X(SORTED_POSITIONS, 8, S, ONE)                                   \
     X(SORTED_POSITIONS_FROM, 8, S, ONE)                              \
     X(D_TABLE, 2, V, H)         /* added to a tied weight's gradient */\
-    X(LOSS, 2, ONE, ONE)        /* of a model without a head */      \
+    X(NUMBER, 2, ONE, ONE)      /* without a head */                 \
+    X(NUMBER_OUT, 2, ONE, ONE)                                       \
+    X(D_NUMBER_OUT, 2, ONE, ONE)                                     \
+    X(D_NUMBER, 2, ONE, ONE)                                         \
     X(LOGITS, 2, T, V)                                               \
     X(D_LOGITS, 2, T, V)                                             \
     X(LOGITS32, 4, T, V)                                             \

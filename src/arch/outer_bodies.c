@@ -102,10 +102,10 @@ static const struct body_part head_part = {
 
 /* The mean of hidden states: its backward spreads the loss's own gradient, one number. */
 static const struct body_row mean[] = {
-    {RUN(MEAN), MOVES(PER_TOKEN(2, H)), BORN(LOSS), DIES(IN, LOSS)},
+    {RUN(MEAN), MOVES(PER_TOKEN(2, H)), BORN(NUMBER), DIES(IN, NUMBER)},
 };
 static const struct body_row mean_backward[] = {
-    {RUN(MEAN), MOVES(PER_TOKEN(2, H)), BORN(D_IN), DIES(LOSS)},
+    {RUN(MEAN), MOVES(PER_TOKEN(2, H)), BORN(D_IN), DIES(NUMBER)},
 };
 static const struct body_part mean_part = {
     .forward = {BODY_ROWS(mean)},
