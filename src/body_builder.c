@@ -110,7 +110,7 @@ static bool body_end(struct walk *walk, uint32_t at)
     return in_dies;
 }
 
-/* The first gradient that an operator of backward would need is that of the output. */
+/* Where anything has a gradient, it is computed from that of the output. */
 static bool has_d_out(const struct walk *walk)
 {
     bool has = walk->pair.has_d_in;
@@ -119,15 +119,16 @@ static bool has_d_out(const struct walk *walk)
     return has;
 }
 
-/* Whether anything is saved that checkpointing can recompute, or recompute from. */
+/* A checkpointed block of which backward needs no tensor is no region, and saves nothing. */
 static bool makes_region(struct walk *walk)
 {
     struct steps recompute;
+    if (walk->recipe->ac != AC_FULL)
+        return false;
     walk->phase = RECOMPUTE;
     walk_list_steps(walk, &recompute);
-    return walk->recipe->ac == AC_FULL &&
-           (walk_find_stop(walk, &recompute) > 0 ||
-            walk_cell(walk, 0, walk->recipe->parts[0]->boundary[SLOT_IN])->wanted);
+    return walk_find_stop(walk, &recompute) > 0 ||
+           walk_cell(walk, 0, walk->recipe->parts[0]->boundary[SLOT_IN])->wanted;
 }
 
 static void write_bodies(struct walk *walk)
@@ -159,8 +160,7 @@ static void write_bodies(struct walk *walk)
     walk->pair.in_dies_in_backward = body_end(walk, walk->pair.backward);
 }
 
-/* Whether the input of a piece, or of the loss behind the last, was computed from what is trained.
- */
+/* Whether the input of a piece, or of the loss behind them all, was computed from what is trained. */
 static bool wants_d_in(const struct body_builder *builder, const struct body_recipe *recipe,
                        uint32_t piece)
 {

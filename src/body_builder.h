@@ -14,6 +14,7 @@
  *     - What forward has made and a row that runs reads is saved: its death in forward is passed
  *       over. So saved tensors need not be listed, and are those that are needed (a product saves
  *       one factor for the gradient of the other; attention, norms and activations save all).
+ *     - What backward makes again under the name that it had in forward is its own.
  *     - A tensor dies after the last operator of backward that names it.
  *     - Where nothing has a gradient, backward is empty and forward saves nothing.
  *
@@ -134,11 +135,13 @@ struct body_row {
 #define USES(...) .uses = {__VA_ARGS__}
 #define CHANGES(...) .changes = {__VA_ARGS__}
 #define DIES(...) .dies = {__VA_ARGS__}
+/* No operator: what is listed ends here, if it was not let go of before. */
 #define ENDS_WHEN(holds, ...)                                        \
     {                                                                \
         .kind = BODY_NO_OP, .when = (holds), .dies = { __VA_ARGS__ } \
     }
 #define ENDS(...) ENDS_WHEN(0, __VA_ARGS__)
+/* The same of a region's variables: they are saved to here, read or not. */
 #define HELD(...)                                                  \
     {                                                              \
         .kind = BODY_NO_OP, .holds = true, .dies = { __VA_ARGS__ } \
@@ -169,7 +172,7 @@ struct body_part {
     struct body_rows forward[BODY_LISTS], backward[BODY_LISTS];
     struct body_rows late_forward, late_backward[AC_N];
     uint8_t boundary[SLOT_GRAD];  /* tensors that are in, out, d_out, d_in; or NO_TENSOR. One for
-                                    the last two: the gradient is summed in place */
+                                     the last two: the gradient is summed in place */
     uint8_t grads[20];            /* in the order of the piece's parameters; ends with NO_TENSOR */
     bool all_grads;               /* in place of grads: born as backward starts, by no row */
     const struct body_same *same; /* or NULL */

@@ -157,6 +157,70 @@ static void test_checkpointed(const struct model *model)
            "and all but its last product runs again, where o alone is trained");
 }
 
+/* ---- every set of one half, against requires_grad as autograd hands it forward ------------- */
+
+struct expected {
+    uint32_t kernels; /* of backward */
+    uint64_t saved;   /* bytes, without the input */
+    bool input_is_saved;
+};
+
+/* Of q, k, v, o and norm, those in the set are trained; x: the input has a gradient. */
+static struct expected expect_attention(bool x, unsigned set)
+{
+    const bool gq = set & 1, gk = set & 2, gv = set & 4, go = set & 8, gn = set & 16;
+    const bool n = x || gn, q = n || gq, k = n || gk, v = n || gv, attends = q || k || v;
+    uint32_t linears = attends + go + 3u * n + gv + gk + gq;
+    uint32_t between = 3u * attends + v + k + 3u * k + 3u * q;
+    uint64_t saved = 2 * T * H * (gq || gk || gv) + 4 * T * n;
+    saved += attends ? 2 * T * 4 * Q + 4 * T * 4 : 2 * T * Q * go;
+    return (struct expected){linears + between + 2u * n + gn + 2u * x, saved, n};
+}
+
+/* Of gate, up, down and norm. */
+static struct expected expect_mlp(bool x, unsigned set)
+{
+    const bool gg = set & 1, gu = set & 2, gd = set & 4, gn = set & 8;
+    const bool n = x || gn, gate = n || gg, up = n || gu, product = gate || up;
+    uint32_t linears = product + gd + 2u * n + gu + gg;
+    uint32_t between = gate + up + gate;
+    uint64_t factors = (uint64_t)gate + up + gate + gd; /* up, silu(gate), gate, the product */
+    uint64_t saved = 2 * T * F * factors + 2 * T * H * (gg || gu) + 4 * T * n;
+    return (struct expected){linears + between + n + gn + 2u * x, saved, n};
+}
+
+static bool is_as_expected(const struct body_table *table, uint32_t piece,
+                           const struct expected *expected)
+{
+    const struct body_pair *pair = pair_at(table, piece);
+    return table->bodies[pair->backward].kernels == expected->kernels &&
+           saved_bytes(table, pair) == (int64_t)expected->saved &&
+           pair->in_dies_in_backward == expected->input_is_saved &&
+           pair_is_sound(table, pair, false);
+}
+
+/* The parameters of a piece in the order of its grad slots: of set, the i-th has bit i. */
+static void test_every_set(const struct model *model, uint32_t piece, const char *name,
+                           struct expected (*expect)(bool x, unsigned set))
+{
+    const uint32_t n_param = model->pieces[piece].n_param;
+    struct param_policy *policy = arena_array(&arena, struct param_policy, model->n_param);
+    int wrong = 0;
+    memcpy(policy, default_policy(model, &arena), model->n_param * sizeof *policy);
+    for (unsigned set = 0; set < 1u << (n_param + 1); set++) {
+        const bool x = set >> n_param;
+        const unsigned trained = set & ((1u << n_param) - 1);
+        for (uint32_t i = 0; i < model->n_param; i++)
+            policy[i].has_grad = x && i == 0; /* of the embedding */
+        for (uint32_t i = 0; i < n_param; i++)
+            policy[model->piece_params[model->pieces[piece].param + i]].has_grad = trained >> i & 1;
+        const struct body_table table = bodies_with(model, policy, &plain, &arena);
+        const struct expected expected = expect(x, trained);
+        wrong += !is_as_expected(&table, piece, &expected);
+    }
+    is_int(wrong, 0, "%s: %u sets run and save what requires_grad says", name, 2u << n_param);
+}
+
 /* ---- any set ------------------------------------------------------------------------------ */
 
 struct work {
@@ -295,6 +359,8 @@ int main(void)
     test_through_frozen(&model);
     test_one_weight(&model);
     test_checkpointed(&model);
+    test_every_set(&model, 1, "attention", expect_attention);
+    test_every_set(&model, 2, "mlp", expect_mlp);
     test_random_sets();
     arena_release(&arena);
     return tap_done();

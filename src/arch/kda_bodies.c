@@ -58,7 +58,10 @@ static const struct body_row attention[] = {
     {                                                                      \
         RUN(ADD), MOVES(PER_TOKEN(6, H)), CHANGES(D_NORMED), DIES(summand) \
     }
-/* A function of its own, and so are the next three: all of its gradients, whichever are wanted. */
+/*
+ * A node of autograd that computes all of its gradients, whichever are wanted; so are the gated norm
+ * and the chunk kernels.
+ */
 #define SHORT_CONVOLVE_BACKWARD(x, d_convolved, d_x, g_conv)                                    \
     {                                                                                           \
         RUN(SHORT_CONV), MORE_KERNELS(1), MOVES(PER_TOKEN(6, Q)), BORN(d_x, g_conv), USES(d_x), \
