@@ -44,6 +44,16 @@ double cost_attention_s(const struct cost_rates *r, double rows, double seq, dou
     return flops / (r->gemm_flops * efficiency * (seq / (seq + r->attention_s0)));
 }
 
+/* No kernel of it was measured: it is taken to reach what attention reaches on long sequences. */
+static double delta_rule_s(const struct cost_rates *r, const struct op *op)
+{
+    uint64_t flops = 0;
+    op_flops(op, &flops); /* in range: the builder refuses what is not */
+    const double flops_s =
+        (double)flops / (r->gemm_flops * r->attention_efficiency * r->attention_derate);
+    return fmax(flops_s, cost_memory_s(r, (double)op->bytes));
+}
+
 double cost_memory_s(const struct cost_rates *r, double bytes)
 {
     return r->memory_slowdown * bytes / (r->memory_bytes_per_s * r->memory_efficiency);
@@ -60,6 +70,8 @@ double cost_op_s(const struct cost_rates *r, const struct op *op)
     case COST_ATTENTION:
         return cost_attention_s(r, (double)op->m, (double)op->n, (double)op->k) *
                (forward ? 1 : ATTENTION_BACKWARD_FACTOR);
+    case COST_DELTA_RULE:
+        return delta_rule_s(r, op);
     case COST_MEMORY:
         break;
     }

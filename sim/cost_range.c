@@ -45,6 +45,7 @@ void cost_extent_op(struct cost_extent *extent, const struct op *op)
         see(extent, QUANTITY_ATTENTION_ROWS, op->m);
         see(extent, QUANTITY_HEAD_DIM, op->k);
         break;
+    case COST_DELTA_RULE:
     case COST_MEMORY:
         break;
     }

@@ -39,21 +39,60 @@ const char *memory_class_name(enum memory_class memory_class)
     return names[memory_class];
 }
 
+/* The product of n factors; false where it does not fit. */
+static bool multiply(const uint64_t *factors, size_t n, uint64_t *out)
+{
+    uint64_t product = 1;
+    for (size_t i = 0; i < n; i++)
+        if (__builtin_mul_overflow(product, factors[i], &product))
+            return false;
+    *out = product;
+    return true;
+}
+
+/*
+ * The chunked delta rule, per head and chunk of C tokens, with keys and values of d elements:
+ *
+ *     A_qk = q kT, A_kk = k kT        4 C^2 d
+ *     (1 + A_kk)^-1 by substitution   2 C^3 / 3
+ *     w = A_kk k, u = A_kk v          4 C^2 d
+ *     v' = u - w S                    2 C d^2
+ *     o = q S + A_qk v'               2 C d^2 + 2 C^2 d
+ *     S = S + kT v'                   2 C d^2
+ *
+ * which is 10 C^2 d + 6 C d^2 + 2 C^3 / 3. Backward makes w, u, v' and S again, then takes two
+ * products for each one, and 4 C^3 for those of the inverse: 24 C^2 d + 16 C d^2 + 4 C^3. Here it
+ * is per token, a part of a chunk counted as a part.
+ */
+static bool delta_rule_flops(const struct op *op, bool backward, uint64_t *out)
+{
+    const uint64_t c = DELTA_CHUNK, by_d = backward ? 24 * c : 10 * c, by_d2 = backward ? 16 : 6;
+    uint64_t of_token, by_width;
+
+    if (__builtin_mul_overflow(by_d2, op->k, &by_width) ||
+        __builtin_add_overflow(by_width, by_d, &by_width) ||
+        __builtin_mul_overflow(by_width, op->k, &of_token) ||
+        __builtin_add_overflow(of_token, backward ? 4 * c * c : 2 * c * c / 3, &of_token))
+        return false;
+    return multiply((const uint64_t[]){of_token, op->m, op->n}, 3, out);
+}
+
 /* Attention: half of the score matrix is masked away; backward is 2.5 times forward (COST 2). */
 bool op_flops(const struct op *op, uint64_t *out)
 {
-    enum op_cost cost = op_kind_cost((enum op_kind)op->kind);
-    bool backward = op->pass == PASS_DGRAD || op->pass == PASS_WGRAD;
-    uint64_t flops = 0;
-    if (cost != COST_MEMORY) {
-        flops = cost == COST_ATTENTION && backward ? 5 : 2;
-        if (__builtin_mul_overflow(flops, op->m, &flops) ||
-            __builtin_mul_overflow(flops, op->n, &flops) ||
-            __builtin_mul_overflow(flops, op->k, &flops) ||
-            (cost == COST_ATTENTION && __builtin_mul_overflow(flops, op->n, &flops)))
-            return false;
+    const bool backward = op->pass == PASS_DGRAD || op->pass == PASS_WGRAD;
+
+    switch (op_kind_cost((enum op_kind)op->kind)) {
+    case COST_GEMM:
+        return multiply((const uint64_t[]){2, op->m, op->n, op->k}, 4, out);
+    case COST_ATTENTION:
+        return multiply((const uint64_t[]){backward ? 5 : 2, op->m, op->n, op->n, op->k}, 5, out);
+    case COST_DELTA_RULE:
+        return delta_rule_flops(op, backward, out);
+    case COST_MEMORY:
+        break;
     }
-    *out = flops;
+    *out = 0;
     return true;
 }
 

@@ -10,7 +10,8 @@
  * The first slots are the boundary, tensors that the unit program owns: the tape says at which
  * exact place they are born or die, the unit program says which buffer they are.
  *
- *     slot 0  SLOT_IN     forward's input          born outside, dies in this pair or outside
+ *     slot 0  SLOT_IN     forward's input          born outside, dies in this pair or outside; of
+ *                                                  the model's first piece outside
  *     slot 1  SLOT_OUT    forward's output         born in forward's tape
  *     slot 2  SLOT_D_OUT  gradient of the output   born outside, dies in backward's tape
  *     slot 3  SLOT_D_IN   gradient of the input    born in backward's tape
@@ -21,7 +22,9 @@
  * embedding's tape adds to it and neither bears nor frees that slot.
  *
  * Where the gradient of the input is written over that of the output (the residual's buffer, summed
- * in place), d_in_place is set and neither SLOT_D_OUT nor SLOT_D_IN is on the tape.
+ * in place), d_in_place is set and neither SLOT_D_OUT nor SLOT_D_IN is on the tape. An input has a
+ * gradient where it was computed from a trainable parameter; an output, where its input or a
+ * parameter has one. An output without one has an empty backward, and no SLOT_D_OUT is born.
  *
  * Invariants: each slot is allocated at most once and freed at most once over forward followed by
  * backward; no slot is used before its birth or after its death; net and rise are exact, boundary
@@ -69,7 +72,13 @@ struct slot {
     X(LAYER_NORM, "layer_norm", MEMORY)   \
     X(GELU, "gelu", MEMORY)               \
     X(SUM, "sum", MEMORY)                 \
-    X(CAT, "cat", MEMORY)
+    X(CAT, "cat", MEMORY)                 \
+    X(SHORT_CONV, "short_conv", MEMORY)   \
+    X(L2_NORM, "l2_norm", MEMORY)         \
+    X(SIGMOID, "sigmoid", MEMORY)         \
+    X(DECAY, "decay", MEMORY)             \
+    X(CHUNK, "chunk", MEMORY)             \
+    X(DELTA_RULE, "delta_rule", DELTA_RULE)
 
 enum op_kind {
 #define X(id, name, cost) OP_##id,
@@ -77,7 +86,7 @@ enum op_kind {
 #undef X
         OP_KIND_N
 };
-enum op_cost { COST_MEMORY, COST_GEMM, COST_ATTENTION };
+enum op_cost { COST_MEMORY, COST_GEMM, COST_ATTENTION, COST_DELTA_RULE };
 const char *op_kind_name(enum op_kind kind);
 enum op_cost op_kind_cost(enum op_kind kind);
 
@@ -86,7 +95,8 @@ enum op_pass { PASS_FORWARD, PASS_RECOMPUTE, PASS_DGRAD, PASS_WGRAD };
 
 /*
  * One launch, or a few of the same kind. GEMM: m, n, k. ATTENTION: m = batch * heads, n = sequence,
- * k = head dimension, causal. MEMORY: bytes read + written (spec COST 3).
+ * k = head dimension, causal. DELTA_RULE: m = tokens, n = heads, k = head dimension, of keys and of
+ * values; and bytes. MEMORY: bytes read + written (spec COST 3).
  */
 struct op {
     uint8_t kind, pass;
@@ -124,7 +134,7 @@ struct body_pair {
     bool in_dies_in_forward;  /* SLOT_IN is freed on forward's tape */
     bool in_dies_in_backward; /* SLOT_IN is freed on backward's tape; neither: dies outside */
     bool d_in_place;          /* the gradient of the input is that of the output, in place */
-    bool has_d_in;            /* the input carries a gradient */
+    bool has_d_in, has_d_out; /* the input carries a gradient, the output does */
 };
 
 /* How PyTorch is taken to run the operators: fields of the plan that bodies depend on. */
@@ -132,9 +142,12 @@ enum ops_profile { OPS_TORCH_EAGER, OPS_TORCH_COMPILE, OPS_PROFILE_N };
 enum norm_kind { NORM_FUSED, NORM_COMPOSITE, NORM_KIND_N };
 enum checkpointing { AC_NONE, AC_FULL, AC_N };
 
+/* Tokens of a chunk of the delta rule, as fla's kernels have it. */
+enum { DELTA_CHUNK = 64 };
+
 struct body_options {
     uint64_t batch, seq; /* sequences per microbatch and rank, tokens per sequence */
-    enum dtype compute;  /* of activations */
+    enum dtype compute;  /* of activations: src/body_builder.h says how exact */
     enum ops_profile ops;
     enum norm_kind norm;
     enum checkpointing ac;

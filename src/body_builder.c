@@ -1,55 +1,24 @@
 /*
- * Walks a recipe's rows and writes tapes.
+ * Makes the pairs of a table: one for each recipe and each set of gradients that its pieces have.
  *
- * A cell is a tensor of one part, a slot is what a cell is bound to: the boundary's and the
- * gradients' once and for all, any other anew at each birth, so that a recompute has slots of its
- * own. Sizes are checked as they are made; the first that is too large spoils the pair, which is
- * asked about once, at its end. Nothing here knows a family.
+ * Sizes that are too large spoil a pair, which is asked about once, at its end. Nothing here knows
+ * a family.
  */
 #include "src/body_builder.h"
 
-#include <assert.h>
+#include "src/body_walk.h"
 
-#define NO_SLOT UINT32_MAX
-#define MAX_SIZE (UINT64_C(1) << 62)
-
-enum phase { FORWARD, REGION, RECOMPUTE, BACKWARD }; /* REGION: forward that keeps its input only */
-
-struct cell {
-    uint32_t slot;
-    bool saved; /* backward lets go of it */
-    bool late;  /* and does so in a late row */
-};
-
-struct walk {
-    struct body_builder *builder;
-    struct body_table *table;
-    const struct body_recipe *recipe;
-    struct body_pair pair;
-    struct cell cells[BODY_MAX_PARTS][BODY_MAX_TENSORS];
-    bool alive[BODY_MAX_SLOTS], of_backward[BODY_MAX_SLOTS];
-    enum phase phase;
-    const struct body_row *stop; /* where a recompute ends */
-    bool stopped;                /* from here on variables end, nothing runs */
-    uint64_t slot_bytes, flops;
-    bool too_large;
-};
-
-static uint64_t times(bool *too_large, uint64_t a, uint64_t b)
+/* The first piece with a parameter that has a gradient; past the last where none has. */
+static uint32_t find_first_grad(const struct model *model, const struct param_policy *policy)
 {
-    uint64_t product;
-    if (!__builtin_mul_overflow(a, b, &product) && product <= MAX_SIZE)
-        return product;
-    *too_large = true;
-    return 0;
-}
-
-static void add(bool *too_large, uint64_t *sum, uint64_t term)
-{
-    if (term > MAX_SIZE - *sum)
-        *too_large = true;
-    else
-        *sum += term;
+    uint32_t piece = 0;
+    for (; piece < model->n_piece; piece++) {
+        const uint32_t *params = &model->piece_params[model->pieces[piece].param];
+        for (uint32_t i = 0; i < model->pieces[piece].n_param; i++)
+            if (policy[params[i]].has_grad)
+                return piece;
+    }
+    return piece;
 }
 
 enum status body_builder_init(struct body_builder *builder, const struct model *model,
@@ -61,288 +30,34 @@ enum status body_builder_init(struct body_builder *builder, const struct model *
                                      .policy = policy,
                                      .table = table,
                                      .arena = arena,
-                                     .repeated = dims->heads != dims->kv_heads,
-                                     .biased = dims->bias};
+                                     .first_grad = find_first_grad(model, policy)};
     uint64_t batch = table->options.batch;
     bool too_large = false;
     builder->dims[DIM_ONE] = 1;
-    builder->dims[DIM_T] = times(&too_large, batch, table->options.seq);
+    builder->dims[DIM_T] = body_times(&too_large, batch, table->options.seq);
     builder->dims[DIM_H] = dims->hidden;
-    builder->dims[DIM_Q] = times(&too_large, dims->heads, dims->head_dim);
-    builder->dims[DIM_KV] = times(&too_large, dims->kv_heads, dims->head_dim);
+    builder->dims[DIM_Q] = body_times(&too_large, dims->heads, dims->head_dim);
+    builder->dims[DIM_KV] = body_times(&too_large, dims->kv_heads, dims->head_dim);
     builder->dims[DIM_QKV] = builder->dims[DIM_Q];
-    add(&too_large, &builder->dims[DIM_QKV], times(&too_large, 2, builder->dims[DIM_KV]));
+    body_add(&too_large, &builder->dims[DIM_QKV], body_times(&too_large, 2, builder->dims[DIM_KV]));
     builder->dims[DIM_F] = dims->intermediate;
+    builder->dims[DIM_GATE_UP] = body_times(&too_large, 2, dims->intermediate);
     builder->dims[DIM_NH] = dims->heads;
     builder->dims[DIM_V] = dims->vocab;
-    builder->dims[DIM_BH] = times(&too_large, batch, dims->heads);
+    builder->dims[DIM_BH] = body_times(&too_large, batch, dims->heads);
     builder->dims[DIM_S] = table->options.seq;
     builder->dims[DIM_D] = dims->head_dim;
     builder->dims[DIM_P] = dims->positions;
+    builder->dims[DIM_C] = body_times(&too_large, DELTA_CHUNK, dims->heads);
+    builder->dims[DIM_STATE] =
+        body_times(&too_large, builder->dims[DIM_Q], dims->head_dim) / DELTA_CHUNK;
     if (too_large)
         return err_set(err, STATUS_INPUT,
                        "batch times sequence or heads passes 2^62, use a smaller batch");
     return STATUS_OK;
 }
 
-static uint64_t extent_bytes(struct walk *walk, const struct extent *extent)
-{
-    const uint64_t *dims = walk->builder->dims;
-    uint64_t bytes = times(&walk->too_large, dims[extent->a], dims[extent->b]);
-    return times(&walk->too_large, bytes, extent->each);
-}
-
-static void push_tape(struct walk *walk, enum tape_act act, uint32_t id)
-{
-    struct body_table *table = walk->table;
-    table->tape = arena_grow(walk->builder->arena, table->tape, &walk->builder->cap_tape,
-                             table->n_tape + 1, sizeof *table->tape);
-    table->tape[table->n_tape++] = (struct tape){.act = (uint8_t)act, .id = id};
-}
-
-static uint32_t push_bytes(struct walk *walk, uint64_t bytes, enum memory_class memory_class)
-{
-    struct body_table *table = walk->table;
-    add(&walk->too_large, &walk->slot_bytes, bytes);
-    assert(walk->pair.n_slot < BODY_MAX_SLOTS);
-    table->slots = arena_grow(walk->builder->arena, table->slots, &walk->builder->cap_slot,
-                              table->n_slot + 1, sizeof *table->slots);
-    table->slots[table->n_slot++] =
-        (struct slot){.bytes = bytes, .memory_class = (uint8_t)memory_class};
-    return walk->pair.n_slot++;
-}
-
-static uint32_t push_slot(struct walk *walk, uint8_t tensor, enum memory_class memory_class)
-{
-    const struct body_tensor *is = &walk->builder->tensors[tensor];
-    if (tensor == NO_TENSOR)
-        return push_bytes(walk, 0, memory_class);
-    return push_bytes(walk, extent_bytes(walk, &is->size),
-                      is->logits ? CLASS_LOGITS : memory_class);
-}
-
-/* The next gradient of the piece: its size is the parameter's, in the dtype of its policy. */
-static uint32_t push_grad(struct walk *walk)
-{
-    const struct model *model = walk->builder->model;
-    const uint32_t at = model->pieces[walk->pair.piece].param + walk->pair.n_grad++;
-    const uint32_t param = model->piece_params[at];
-    const struct param_policy *policy = &walk->builder->policy[param];
-    const uint64_t bytes =
-        times(&walk->too_large, model->params[param].numel, dtype_bytes((enum dtype)policy->grad));
-    return push_bytes(walk, policy->has_grad ? bytes : 0, CLASS_UNSHARDED_GRAD);
-}
-
-static uint32_t first_inner_slot(const struct walk *walk)
-{
-    return SLOT_GRAD + walk->pair.n_grad;
-}
-
-/* One tensor may go by several names: between parts, and where heads are not repeated. */
-static struct cell *find_cell(struct walk *walk, uint32_t part, uint8_t tensor)
-{
-    const struct body_recipe *recipe = walk->recipe;
-    if (recipe->unrepeated && !walk->builder->repeated)
-        for (const struct body_same *same = recipe->unrepeated; same->name; same++)
-            if (same->name == tensor) {
-                tensor = same->is;
-                break;
-            }
-    const uint8_t *boundary = recipe->parts[part]->boundary;
-    if (part > 0 && tensor == boundary[SLOT_IN])
-        tensor = recipe->parts[--part]->boundary[SLOT_OUT];
-    else if (part + 1 < recipe->n_part && tensor == boundary[SLOT_D_OUT])
-        tensor = recipe->parts[++part]->boundary[SLOT_D_IN];
-    assert(tensor != NO_TENSOR && tensor < BODY_MAX_TENSORS);
-    return &walk->cells[part][tensor];
-}
-
-/* What must hold for a row, in the terms of its field when. */
-static bool row_holds(const struct walk *walk, const struct body_row *row)
-{
-    unsigned facts = walk->builder->repeated ? WHEN_REPEATED : WHEN_UNREPEATED;
-    facts |= walk->phase == RECOMPUTE ? WHEN_RECOMPUTE : WHEN_FORWARD;
-    if (walk->builder->biased)
-        facts |= WHEN_BIASED;
-    if (walk->table->options.batch > 1)
-        facts |= WHEN_BATCHED;
-    return (row->when & ~facts) == 0;
-}
-
-static bool dies_here(const struct walk *walk, const struct cell *cell, bool late)
-{
-    switch (walk->phase) {
-    case FORWARD:
-    case RECOMPUTE:
-        return !cell->saved;
-    case REGION:
-        return cell->slot != SLOT_IN;
-    case BACKWARD:
-        break;
-    }
-    return late || !cell->late;
-}
-
-static void bear(struct walk *walk, uint32_t part, uint8_t tensor)
-{
-    struct cell *cell = find_cell(walk, part, tensor);
-    if (cell->slot == NO_SLOT || cell->slot >= first_inner_slot(walk))
-        cell->slot = push_slot(walk, tensor, CLASS_TEMPORARY);
-    assert(!walk->alive[cell->slot]);
-    walk->alive[cell->slot] = true;
-    walk->of_backward[cell->slot] = walk->phase == BACKWARD;
-    push_tape(walk, TAPE_ALLOC, cell->slot);
-}
-
-static void let_go(struct walk *walk, uint32_t part, uint8_t tensor, bool late)
-{
-    const struct cell *cell = find_cell(walk, part, tensor);
-    uint32_t slot = cell->slot;
-    if (slot == NO_SLOT || !walk->alive[slot] || slot == SLOT_OUT || slot == SLOT_D_IN ||
-        !dies_here(walk, cell, late))
-        return;
-    walk->alive[slot] = false;
-    push_tape(walk, TAPE_FREE, slot);
-
-    bool crosses = walk->phase == BACKWARD && !walk->of_backward[slot];
-    bool stopped_at = walk->recipe->ac == AC_FULL && tensor == walk->recipe->stopped_at;
-    struct slot *is = &walk->table->slots[walk->pair.slot + slot];
-    if (slot >= first_inner_slot(walk) && is->memory_class == CLASS_TEMPORARY && crosses &&
-        !stopped_at)
-        is->memory_class = CLASS_ACTIVATION;
-}
-
-static enum op_pass row_pass(const struct walk *walk, const struct body_row *row)
-{
-    if (walk->phase == BACKWARD)
-        return row->weight_grad ? PASS_WGRAD : PASS_DGRAD;
-    return walk->phase == RECOMPUTE ? PASS_RECOMPUTE : PASS_FORWARD;
-}
-
-static void push_op(struct walk *walk, const struct body_row *row)
-{
-    const uint64_t *dims = walk->builder->dims;
-    struct op op = {.kind = row->kind,
-                    .pass = (uint8_t)row_pass(walk, row),
-                    .kernels = (uint16_t)(1 + row->more_kernels),
-                    .m = dims[row->m],
-                    .n = dims[row->n],
-                    .k = dims[row->k]};
-    for (int i = 0; i < 2; i++)
-        add(&walk->too_large, &op.bytes, extent_bytes(walk, &row->moved[i]));
-    uint64_t flops;
-    if (op_flops(&op, &flops))
-        add(&walk->too_large, &walk->flops, flops);
-    else
-        walk->too_large = true;
-
-    struct body_table *table = walk->table;
-    table->ops = arena_grow(walk->builder->arena, table->ops, &walk->builder->cap_op,
-                            table->n_op + 1, sizeof *table->ops);
-    push_tape(walk, TAPE_OP, table->n_op);
-    table->ops[table->n_op++] = op;
-}
-
-static void walk_row(struct walk *walk, uint32_t part, const struct body_row *row, bool late)
-{
-    if (!row_holds(walk, row))
-        return;
-    if (walk->phase == RECOMPUTE && row == walk->stop)
-        walk->stopped = true;
-    if (!walk->stopped) {
-        const uint8_t *born = row->born;
-        if (row->over) {
-            const struct cell *place = find_cell(walk, part, row->over);
-            if (dies_here(walk, place, late))
-                find_cell(walk, part, *born++)->slot = place->slot;
-        }
-        for (; *born; born++)
-            bear(walk, part, *born);
-        if (row->kind != BODY_NO_OP)
-            push_op(walk, row);
-    }
-    for (const uint8_t *dies = row->dies; *dies; dies++)
-        let_go(walk, part, *dies, late);
-}
-
-static void walk_late(struct walk *walk, bool backward)
-{
-    uint32_t n_part = walk->recipe->n_part;
-    bool more = true;
-    for (uint32_t i = 0; more; i++) {
-        more = false;
-        for (uint32_t p = 0; p < n_part; p++) {
-            uint32_t at = backward ? n_part - 1 - p : p;
-            const struct body_part *part = walk->recipe->parts[at];
-            const struct body_rows *late =
-                backward ? &part->late_backward[walk->recipe->ac] : &part->late_forward;
-            if (i < late->n) {
-                walk_row(walk, at, &late->row[i], true);
-                more = true;
-            }
-        }
-    }
-}
-
-static void walk_lists(struct walk *walk, uint32_t part, const struct body_rows lists[BODY_LISTS])
-{
-    for (int list = 0; list < BODY_LISTS; list++)
-        for (uint32_t i = 0; i < lists[list].n; i++)
-            walk_row(walk, part, &lists[list].row[i], false);
-}
-
-static void walk_forward(struct walk *walk, enum phase phase)
-{
-    walk->phase = phase;
-    for (uint32_t p = 0; p < walk->recipe->n_part; p++)
-        walk_lists(walk, p, walk->recipe->parts[p]->forward);
-    walk_late(walk, false);
-    walk->stopped = false;
-}
-
-static void walk_backward(struct walk *walk)
-{
-    walk->phase = BACKWARD;
-    for (uint32_t p = walk->recipe->n_part; p-- > 0;)
-        walk_lists(walk, p, walk->recipe->parts[p]->backward);
-    walk_late(walk, true);
-}
-
-static void mark_saved(struct walk *walk, uint32_t part, const struct body_rows *rows, bool late)
-{
-    for (uint32_t i = 0; i < rows->n; i++) {
-        if (!row_holds(walk, &rows->row[i]))
-            continue;
-        for (const uint8_t *dies = rows->row[i].dies; *dies; dies++) {
-            struct cell *cell = find_cell(walk, part, *dies);
-            cell->saved = true;
-            cell->late |= late;
-        }
-    }
-}
-
-static void find_saved(struct walk *walk)
-{
-    walk->phase = BACKWARD;
-    for (uint32_t p = 0; p < walk->recipe->n_part; p++) {
-        const struct body_part *part = walk->recipe->parts[p];
-        for (int list = 0; list < BODY_LISTS; list++)
-            mark_saved(walk, p, &part->backward[list], false);
-        mark_saved(walk, p, &part->late_backward[walk->recipe->ac], true);
-    }
-}
-
-/* The last product of the last part. */
-static const struct body_row *find_stop(const struct body_recipe *recipe)
-{
-    const struct body_part *last = recipe->parts[recipe->n_part - 1];
-    const struct body_row *stop = NULL;
-    for (int list = 0; list < BODY_LISTS; list++)
-        for (uint32_t i = 0; i < last->forward[list].n; i++)
-            if (last->forward[list].row[i].kind == OP_MM)
-                stop = &last->forward[list].row[i];
-    return stop;
-}
+/* ---- one pair ----------------------------------------------------------------------------- */
 
 /* The slots that are not born anew: the boundary, then gradients in the order of the pieces. */
 static void bind_boundary(struct walk *walk)
@@ -355,14 +70,19 @@ static void bind_boundary(struct walk *walk)
     for (uint32_t slot = 0; slot < SLOT_GRAD; slot++) {
         uint32_t part = slot == SLOT_IN || slot == SLOT_D_IN ? 0 : recipe->n_part - 1;
         uint8_t tensor = recipe->parts[part]->boundary[slot];
-        push_slot(walk, tensor,
-                  slot == SLOT_IN || slot == SLOT_OUT ? CLASS_ACTIVATION : CLASS_TEMPORARY);
-        walk->cells[part][tensor].slot = slot;
-        walk->alive[slot] = slot == SLOT_IN || slot == SLOT_D_OUT;
+        if (slot == SLOT_D_IN && !walk->pair.has_d_in)
+            tensor = NO_TENSOR;
+        walk_push_slot(walk, tensor,
+                       slot == SLOT_IN || slot == SLOT_OUT ? CLASS_ACTIVATION : CLASS_TEMPORARY);
+        if (tensor != NO_TENSOR && !(slot == SLOT_D_IN && walk->pair.d_in_place))
+            walk_cell(walk, part, tensor)->slot = slot;
     }
     for (uint32_t p = 0; p < recipe->n_part; p++)
         for (const uint8_t *grad = recipe->parts[p]->grads; *grad; grad++)
-            walk->cells[p][*grad].slot = push_grad(walk);
+            walk->cells[p][*grad].slot = walk_push_grad(walk);
+    if (recipe->parts[0]->all_grads)
+        while (walk->pair.n_grad < walk->builder->model->pieces[walk->pair.piece].n_param)
+            walk_push_grad(walk);
 }
 
 static uint32_t body_begin(struct walk *walk)
@@ -390,32 +110,84 @@ static bool body_end(struct walk *walk, uint32_t at)
     return in_dies;
 }
 
+/* Where anything has a gradient, it is computed from that of the output. */
+static bool has_d_out(const struct walk *walk)
+{
+    bool has = walk->pair.has_d_in;
+    for (uint32_t i = 0; i < walk->pair.n_grad; i++)
+        has |= walk->table->slots[walk->pair.slot + SLOT_GRAD + i].bytes > 0;
+    return has;
+}
+
+/* A checkpointed block of which backward needs no tensor is no region, and saves nothing. */
+static bool makes_region(struct walk *walk)
+{
+    struct steps recompute;
+    if (walk->recipe->ac != AC_FULL)
+        return false;
+    walk->phase = RECOMPUTE;
+    walk_list_steps(walk, &recompute);
+    return walk_find_stop(walk, &recompute) > 0 ||
+           walk_cell(walk, 0, walk->recipe->parts[0]->boundary[SLOT_IN])->wanted;
+}
+
+static void write_bodies(struct walk *walk)
+{
+    struct steps steps, backward;
+    walk->phase = BACKWARD;
+    walk_list_steps(walk, &backward);
+    walk_find_wanted(walk, &backward);
+    const bool region = makes_region(walk);
+    if (region)
+        walk_hold(walk, &backward);
+
+    walk->pair.forward = body_begin(walk);
+    walk->phase = region ? REGION : FORWARD;
+    walk_list_steps(walk, &steps);
+    walk_write(walk, &steps, steps.n);
+    walk->pair.in_dies_in_forward = body_end(walk, walk->pair.forward);
+
+    walk->pair.backward = body_begin(walk);
+    if (region) {
+        walk->phase = RECOMPUTE;
+        walk_list_steps(walk, &steps);
+        walk_write(walk, &steps, walk_find_stop(walk, &steps));
+    }
+    walk->phase = BACKWARD;
+    if (walk->recipe->parts[0]->all_grads)
+        walk_bear_grads(walk);
+    walk_write(walk, &backward, backward.n);
+    walk->pair.in_dies_in_backward = body_end(walk, walk->pair.backward);
+}
+
+/* Whether the input of a piece, or of the loss behind them all, was computed from what is trained. */
+static bool wants_d_in(const struct body_builder *builder, const struct body_recipe *recipe,
+                       uint32_t piece)
+{
+    return recipe->parts[0]->boundary[SLOT_D_IN] != NO_TENSOR && builder->first_grad < piece;
+}
+
 static enum status add_pair(struct body_builder *builder, const struct body_recipe *recipe,
                             uint32_t piece, struct err *err)
 {
     struct body_table *table = builder->table;
+    const uint8_t *boundary = recipe->parts[0]->boundary;
+    const bool has_d_in = wants_d_in(builder, recipe, piece);
     struct walk walk = {
         .builder = builder,
         .table = table,
         .recipe = recipe,
-        .pair = {.kind = (uint8_t)recipe->kind, .slot = table->n_slot, .piece = piece},
+        .pair = {.kind = (uint8_t)recipe->kind,
+                 .slot = table->n_slot,
+                 .piece = piece,
+                 .has_d_in = has_d_in,
+                 .d_in_place = has_d_in && boundary[SLOT_D_IN] == boundary[SLOT_D_OUT]},
     };
     bind_boundary(&walk);
-    find_saved(&walk);
-    walk.stop = find_stop(recipe);
-
-    walk.pair.forward = body_begin(&walk);
-    walk_forward(&walk, recipe->ac == AC_FULL ? REGION : FORWARD);
-    walk.pair.in_dies_in_forward = body_end(&walk, walk.pair.forward);
-
-    walk.pair.backward = body_begin(&walk);
-    if (recipe->ac == AC_FULL)
-        walk_forward(&walk, RECOMPUTE);
-    walk_backward(&walk);
-    walk.pair.in_dies_in_backward = body_end(&walk, walk.pair.backward);
-
-    walk.pair.has_d_in = recipe->parts[0]->boundary[SLOT_D_IN] != NO_TENSOR;
-    walk.pair.d_in_place = walk.pair.has_d_in && !walk.alive[SLOT_D_IN];
+    walk.pair.has_d_out = has_d_out(&walk);
+    walk.alive[SLOT_IN] = true;
+    walk.alive[SLOT_D_OUT] = walk.pair.has_d_out;
+    write_bodies(&walk);
     if (walk.too_large)
         return err_set(err, STATUS_INPUT,
                        "body too large: '%s' passes 2^62 bytes or operations, "
@@ -427,6 +199,8 @@ static enum status add_pair(struct body_builder *builder, const struct body_reci
     table->pairs[table->n_pair++] = walk.pair;
     return STATUS_OK;
 }
+
+/* ---- which pairs -------------------------------------------------------------------------- */
 
 /* Two pieces whose parameters have the same sizes and gradients, one by one. */
 static bool same_grads(const struct body_builder *builder, uint32_t a, uint32_t b, uint32_t n_grad)
@@ -444,11 +218,14 @@ static bool same_grads(const struct body_builder *builder, uint32_t a, uint32_t 
 }
 
 /* Of the pairs from first on, one that serves the piece; NO_PAIR where none does. */
-static uint32_t find_pair(const struct body_builder *builder, uint32_t first, uint32_t piece)
+static uint32_t find_pair(const struct body_builder *builder, const struct body_recipe *recipe,
+                          uint32_t first, uint32_t piece)
 {
     const struct body_table *table = builder->table;
+    const bool has_d_in = wants_d_in(builder, recipe, piece);
     for (uint32_t i = first; i < table->n_pair; i++)
-        if (same_grads(builder, table->pairs[i].piece, piece, table->pairs[i].n_grad))
+        if (table->pairs[i].has_d_in == has_d_in && (table->pairs[i].piece == 0) == (piece == 0) &&
+            same_grads(builder, table->pairs[i].piece, piece, table->pairs[i].n_grad))
             return i;
     return NO_PAIR;
 }
@@ -469,12 +246,12 @@ enum status body_builder_add(struct body_builder *builder, const struct body_rec
 
     if (recipe->kind == BODY_LOSS) {
         table->of_loss = first;
-        return add_pair(builder, recipe, 0, err);
+        return add_pair(builder, recipe, builder->model->n_piece, err);
     }
     for (uint32_t i = 0; i < builder->model->n_piece && !status; i++) {
         if (!is_of(builder->model, i, recipe->kind))
             continue;
-        of[i] = find_pair(builder, first, i);
+        of[i] = find_pair(builder, recipe, first, i);
         if (of[i] == NO_PAIR) {
             of[i] = table->n_pair;
             status = add_pair(builder, recipe, i, err);

@@ -4,16 +4,38 @@
  * A family writes down its tensors with their sizes, and for each part of a module two lists of
  * rows, forward and backward. A row is one operator: tensors are born, it runs, tensors die. Deaths
  * in the forward list are those of a program that saves nothing (the ends of variables' scopes).
- * What is saved need not be said: a tensor that backward lets go of is saved, and its death in
- * forward is passed over. So one pair of lists serves checkpointing and its absence:
+ *
+ * The backward list is that of a part whose parameters and input all have gradients. Of another the
+ * builder leaves out what autograd leaves out (body_autograd.c):
+ *
+ *     - A row runs if a tensor that it bears or changes is wanted: a gradient of a trainable
+ *       parameter, that of an input which has one, or what a row that runs reads (USES, DIES).
+ *     - What is not wanted is not born. A kernel that cannot help it uses its own results.
+ *     - What forward has made and a row that runs reads is saved: its death in forward is passed
+ *       over. So saved tensors need not be listed, and are those that are needed (a product saves
+ *       one factor for the gradient of the other; attention, norms and activations save all).
+ *     - What backward makes again under the name that it had in forward is its own.
+ *     - A tensor dies after the last operator of backward that names it.
+ *     - Where nothing has a gradient, backward is empty and forward saves nothing.
+ *
+ * An operator whose gradients can be had one by one has a row for each, the later ones marked as
+ * belonging to it (ALSO). The bytes of a fused kernel are not split.
+ *
+ * One pair of lists serves checkpointing and its absence:
  *
  *     none   forward without the deaths of saved tensors; backward
  *     full   forward with all deaths but its input's; then the same forward again as under none, up
- *            to its last linear (early stop: nobody needs that output), and backward
+ *            to the birth of the last tensor that is saved (early stop: without the last linear,
+ *            whose output nobody needs), and backward
  *
- * A pair is made of one part, or of several that are computed one after another; the output of a
- * part is the input of the next. Invariant: a tensor that is not alive is never freed, and a pair
- * frees neither its output nor the gradient of its input. Rules: spec MEMORY 2.4.
+ * PyTorch stops where the last tensor is packed for backward, which is the same but for a block of
+ * which hardly anything is trained. A pair is made of one part, or of several that are computed one
+ * after another; the output of a part is the input of the next. Invariant: a tensor that is not
+ * alive is never freed, and a pair frees neither its output nor the gradient of its input. Rules:
+ * spec MEMORY 2.4.
+ *
+ * Activations of two bytes are as the tables have them. Those of FP32 are an extrapolation: casts
+ * fall away, tensors and traffic double, and attention is taken to save what it saves in BF16.
  */
 #ifndef SRC_BODY_BUILDER_H
 #define SRC_BODY_BUILDER_H
@@ -22,7 +44,8 @@
 
 /*
  * The sizes that tables are written in: T tokens, Q and KV all heads, QKV the three in one matrix,
- * BH batch * heads, P learned positions.
+ * GATE_UP twice F, BH batch * heads, P learned positions. Of the delta rule, per token: C scores
+ * with its chunk, STATE its share of the chunk's state, both of all heads.
  */
 enum body_dim {
     DIM_NONE,
@@ -33,26 +56,33 @@ enum body_dim {
     DIM_KV,
     DIM_QKV,
     DIM_F,
+    DIM_GATE_UP,
     DIM_NH,
     DIM_V,
     DIM_BH,
     DIM_S,
     DIM_D,
     DIM_P,
+    DIM_C,
+    DIM_STATE,
     DIM_N
 };
 
-/* each * a * b bytes; nothing where a is DIM_NONE. */
+/*
+ * each * a * b bytes; nothing where a is DIM_NONE. Tables are written for activations of two bytes:
+ * where compute is in FP32 each is twice as large, but for what is FP32 or an index always.
+ */
 struct extent {
     uint8_t each, a, b;
+    bool fixed;
 };
 
 enum {
     NO_TENSOR = 0, /* ends a list of tensors; a family's own begin at 1 */
-    BODY_MAX_TENSORS = 112,
+    BODY_MAX_TENSORS = 176,
     BODY_MAX_PARTS = 2,
-    BODY_LISTS = 3, /* of rows, one after another */
-    BODY_MAX_SLOTS = 4 * BODY_MAX_TENSORS,
+    BODY_LISTS = 5, /* of rows, one after another */
+    BODY_MOVED = 4,
     BODY_NO_OP = OP_KIND_N, /* a row that runs nothing */
 };
 
@@ -61,47 +91,65 @@ struct body_tensor {
     bool logits; /* its class; the others' follows from whether it crosses into backward */
 };
 
-/* Where a row is left out. Several together: all must hold. */
+/* Where a row is left out, or two names are one tensor's. Several together: all must hold. */
 enum row_when {
     WHEN_REPEATED = 1, /* several query heads share a key head */
     WHEN_UNREPEATED = 2,
     WHEN_FORWARD = 4, /* not in a recompute */
     WHEN_RECOMPUTE = 8,
-    WHEN_BIASED = 16,  /* linear layers and norms have biases */
-    WHEN_BATCHED = 32, /* more than one sequence */
+    WHEN_BATCHED = 16, /* more than one sequence */
+    WHEN_SINGLE = 32,
+    WHEN_CAST = 64, /* to compute in FP32 takes a cast there and back */
+    WHEN_UNCAST = 128,
 };
 
 struct body_row {
     uint8_t kind, when;
-    uint8_t more_kernels;   /* launches after the first */
-    bool weight_grad;       /* PASS_WGRAD; any other's pass follows from where the row is */
-    uint8_t m, n, k;        /* enum body_dim */
-    uint8_t over;           /* the first birth takes this tensor's place where it dies here */
-    struct extent moved[2]; /* bytes read and written, summed */
-    uint8_t born[6], dies[9];
+    uint8_t more_kernels; /* launches after the first */
+    bool also;            /* of the operator of the row before */
+    bool weight_grad;     /* PASS_WGRAD; any other's pass follows from where the row is */
+    bool holds;           /* a region's: saved to here, read or not */
+    uint8_t m, n, k;      /* enum body_dim */
+    uint8_t over;         /* the first birth takes this tensor's place where it is not kept */
+    struct extent moved[BODY_MOVED]; /* bytes read and written, summed */
+    uint8_t born[8], dies[16];
+    uint8_t uses[8];    /* in backward: reads, besides what dies here */
+    uint8_t changes[6]; /* in backward: adds to, or overwrites */
 };
 
 /* The words that rows are written in: {RUN(SILU), MOVES(PER_TOKEN(4, F)), BORN(…), DIES(…)}. */
 #define RUN(op) .kind = OP_##op
+#define ALSO(op) RUN(op), .also = true
 #define MORE_KERNELS(n) .more_kernels = (n)
-#define PER_TOKEN(each, dim)     \
-    {                            \
-        (each), DIM_T, DIM_##dim \
+#define OF_WEIGHT .weight_grad = true
+#define PER_TOKEN(each, dim)            \
+    {                                   \
+        (each), DIM_T, DIM_##dim, false \
+    }
+#define FP32_PER_TOKEN(each, dim)      \
+    {                                  \
+        (each), DIM_T, DIM_##dim, true \
     }
 #define MOVES(...) .moved = {__VA_ARGS__}
 #define BORN(...) .born = {__VA_ARGS__}
+#define USES(...) .uses = {__VA_ARGS__}
+#define CHANGES(...) .changes = {__VA_ARGS__}
 #define DIES(...) .dies = {__VA_ARGS__}
-/* Of a gradient that the operator of the row before computes as well. */
-#define ALSO_BORN(...) .kind = BODY_NO_OP, .born = {__VA_ARGS__}
-#define ENDS(...)                                   \
-    {                                               \
-        .kind = BODY_NO_OP, .dies = { __VA_ARGS__ } \
+/* No operator: what is listed ends here, if it was not let go of before. */
+#define ENDS_WHEN(holds, ...)                                        \
+    {                                                                \
+        .kind = BODY_NO_OP, .when = (holds), .dies = { __VA_ARGS__ } \
+    }
+#define ENDS(...) ENDS_WHEN(0, __VA_ARGS__)
+/* The same of a region's variables: they are saved to here, read or not. */
+#define HELD(...)                                                  \
+    {                                                              \
+        .kind = BODY_NO_OP, .holds = true, .dies = { __VA_ARGS__ } \
     }
 /* A linear layer from in to out features, and its two products in backward. */
 #define LINEAR(out, in) RUN(MM), .m = DIM_T, .n = DIM_##out, .k = DIM_##in
 #define LINEAR_DGRAD(out, in) RUN(MM), .m = DIM_T, .n = DIM_##in, .k = DIM_##out
-#define LINEAR_WGRAD(out, in) \
-    RUN(MM), .weight_grad = true, .m = DIM_##in, .n = DIM_##out, .k = DIM_T
+#define LINEAR_WGRAD(out, in) RUN(MM), OF_WEIGHT, .m = DIM_##in, .n = DIM_##out, .k = DIM_T
 #define ATTEND RUN(SDPA), .m = DIM_BH, .n = DIM_S, .k = DIM_D
 
 struct body_rows {
@@ -113,27 +161,27 @@ struct body_rows {
         (array), sizeof(array) / sizeof(array)[0] \
     }
 
-/*
- * Late rows come after those of all parts, the first of each part before the second of any. What a
- * late row of backward lets go of dies there and not where another row says so.
- */
+/* One tensor under two names, where a step between them does not exist. */
+struct body_same {
+    uint8_t name, is; /* a list of them ends with NO_TENSOR; is may be the name of a later one */
+    uint8_t when;
+};
+
+/* Late rows come after those of all parts, the first of each part before the second of any. */
 struct body_part {
     struct body_rows forward[BODY_LISTS], backward[BODY_LISTS];
     struct body_rows late_forward, late_backward[AC_N];
-    uint8_t boundary[SLOT_GRAD]; /* tensors that are in, out, d_out, d_in; or NO_TENSOR */
-    uint8_t grads[8];            /* in the order of the piece's parameters; ends with NO_TENSOR */
-};
-
-/* One tensor under two names, where a step between them does not exist. */
-struct body_same {
-    uint8_t name, is; /* a list of them ends with NO_TENSOR */
+    uint8_t boundary[SLOT_GRAD];  /* tensors that are in, out, d_out, d_in; or NO_TENSOR. One for
+                                     the last two: the gradient is summed in place */
+    uint8_t grads[20];            /* in the order of the piece's parameters; ends with NO_TENSOR */
+    bool all_grads;               /* in place of grads: born as backward starts, by no row */
+    const struct body_same *same; /* or NULL */
 };
 
 struct body_recipe {
     enum body_kind kind;
     const struct body_part *parts[BODY_MAX_PARTS];
     uint32_t n_part;
-    const struct body_same *unrepeated; /* holds where heads are not repeated; or NULL */
     enum checkpointing ac;
     uint8_t stopped_at; /* what a recompute ends with: to the golden bodies of MEMORY 2.3 it is a
                            temporary of the stopped frame, though it dies in backward; or none */
@@ -146,7 +194,7 @@ struct body_builder {
     struct arena *arena;
     const struct body_tensor *tensors; /* of the family */
     uint64_t dims[DIM_N];
-    bool repeated, biased;
+    uint32_t first_grad; /* the first piece of the model that has a gradient to compute */
     uint32_t cap_op, cap_tape, cap_slot, cap_body, cap_pair;
 };
 
@@ -155,8 +203,8 @@ enum status body_builder_init(struct body_builder *builder, const struct model *
                               struct body_table *table, struct err *err);
 
 /*
- * Append the recipe's pairs to the table: one for each set of gradients that pieces of its kind
- * have. STATUS_INPUT where one passes 2^62 bytes or operations.
+ * Append the recipe's pairs to the table: one for each set of gradients, the input's included,
+ * that pieces of its kind have. STATUS_INPUT where one passes 2^62 bytes or operations.
  */
 enum status body_builder_add(struct body_builder *builder, const struct body_recipe *recipe,
                              struct err *err);

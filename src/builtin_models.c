@@ -1,6 +1,6 @@
 /*
  * Models that need no file: sizes and default sequence length, from their published configurations
- * (spec INPUTS 2, 2.1 to 2.3). Names only; what a family makes of the sizes is in src/arch/.
+ * (spec INPUTS 2, 2.1 to 2.4; GPU 1.2). Names only; what a family makes of the sizes is in src/arch/.
  *
  * The positions that mpt and gpt2 learn are parameters: another --seq does not change them.
  */
@@ -35,6 +35,7 @@
                  .bias = true},                                         \
     }
 
+/* Blocks alone. */
 #define KDA(name_, flat_)               \
     {                                   \
         .name = name_, .arch = "kda",   \
@@ -48,6 +49,19 @@
                  .flat = flat_},        \
     }
 
+/* Parameters alone. */
+#define PARAMETERS(name_, arch_, hidden_, intermediate_, heads_) \
+    {                                                            \
+        .name = name_, .arch = arch_,                            \
+        .dims = {.layers = 1,                                    \
+                 .hidden = hidden_,                              \
+                 .intermediate = intermediate_,                  \
+                 .heads = heads_,                                \
+                 .kv_heads = heads_,                             \
+                 .head_dim = (hidden_) / (heads_),               \
+                 .default_seq = 2048},                           \
+    }
+
 /* clang-format off */
 const struct builtin_model builtin_models[] = {
     /*    name            L   hidden   FFN  heads  kv   vocab   seq */
@@ -57,11 +71,13 @@ const struct builtin_model builtin_models[] = {
     LLAMA("llama3-8b",    32,  4096, 14336,  32,   8, 128256, 8192),
     LLAMA("llama3-70b",   80,  8192, 28672,  64,   8, 128256, 8192),
     LLAMA("llama3-405b", 126, 16384, 53248, 128,   8, 128256, 8192),
+    LLAMA("llama-tiny",    2,    64,   160,   4,   2,    256,   64),
     /*  name           family  L  hidden heads vocab positions */
     GPT("gpt2",        "gpt2", 12,   768,  12, 50257, 1024),
     GPT("gpt2-medium", "gpt2", 24,  1024,  16, 50257, 1024),
     GPT("gpt2-large",  "gpt2", 36,  1280,  20, 50257, 1024),
     GPT("gpt2-xl",     "gpt2", 48,  1600,  25, 50257, 1024),
+    GPT("gpt-tiny",    "gpt2",  2,    64,   4,   256,   64),
     GPT("mpt-125m",    "mpt",  12,   768,  12, 50368, 2048),
     GPT("mpt-350m",    "mpt",  24,  1024,  16, 50368, 2048),
     GPT("mpt-760m",    "mpt",  24,  1536,  12, 50368, 2048),
@@ -73,9 +89,14 @@ const struct builtin_model builtin_models[] = {
     GPT("mpt-70b",     "mpt",  80,  8192,  64, 50368, 2048),
     KDA("kda-1.75b", false),
     KDA("kda-flat",  true),
+    {.name = "kda-tiny", .arch = "kda",
+     .dims = {.layers = 2, .hidden = 64, .intermediate = 160, .heads = 2, .kv_heads = 2,
+              .head_dim = 32, .vocab = 256, .default_seq = 64}},
     {.name = "simple-llm", .arch = "simple-llm",
      .dims = {.layers = 4, .hidden = 256, .intermediate = 682, .heads = 4, .kv_heads = 4,
               .head_dim = 64, .vocab = 1000, .default_seq = 32}},
+    PARAMETERS("pack-50m",   "pack",    2048, 8192, 16),
+    PARAMETERS("copyin-500", "copy-in", 1024, 2048,  8),
 };
 /* clang-format on */
 const uint32_t n_builtin_models = sizeof(builtin_models) / sizeof(*builtin_models);

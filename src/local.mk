@@ -91,23 +91,31 @@ src_libcore_a_SOURCES = \
 	src/arch/arch_config.h \
 	src/arch/block.c \
 	src/arch/block.h \
+	src/arch/block_parts.c \
+	src/arch/block_parts.h \
 	src/arch/body_tensors.h \
 	src/arch/gpt2.c \
 	src/arch/gpt_bodies.c \
 	src/arch/kda.c \
+	src/arch/kda_bodies.c \
 	src/arch/llama.c \
 	src/arch/llama_bodies.c \
 	src/arch/mpt.c \
 	src/arch/outer_bodies.c \
 	src/arch/outer_bodies.h \
+	src/arch/parameters.c \
+	src/arch/simple_bodies.c \
 	src/arch/simple_llm.c \
 	src/arena.c \
 	src/arena.h \
 	src/backend.h \
 	src/body.c \
 	src/body.h \
+	src/body_autograd.c \
 	src/body_builder.c \
 	src/body_builder.h \
+	src/body_tape.c \
+	src/body_walk.h \
 	src/builtin_models.c \
 	src/cluster.c \
 	src/cluster.h \

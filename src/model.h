@@ -42,7 +42,7 @@ struct module {
 /*
  * The finest cut of compute between which unit borders may run. A block is an attention piece (with
  * its input norm and residual) and an MLP piece (the same); a plan joins the two where they lie in
- * one unit.
+ * one unit. A block of parameters alone is one piece, without operators.
  */
 /* X(ENUM, name) */
 #define BODY_KINDS(X)         \
@@ -52,7 +52,8 @@ struct module {
     X(BLOCK, "block")         \
     X(NORM, "norm")           \
     X(HEAD, "head")           \
-    X(LOSS, "loss")
+    X(LOSS, "loss")           \
+    X(PARAMETERS, "parameters")
 
 enum body_kind {
 #define X(id, name) BODY_##id,
@@ -64,7 +65,7 @@ const char *body_kind_name(enum body_kind kind);
 
 struct piece {
     uint8_t kind;            /* enum body_kind; never BLOCK or LOSS */
-    uint16_t layer;          /* of ATTENTION and MLP */
+    uint16_t layer;          /* of ATTENTION, MLP and PARAMETERS */
     uint32_t param, n_param; /* in model.piece_params: the order of the body's grad slots */
 };
 

@@ -25,7 +25,8 @@ static uint32_t block_end(const struct model *model, uint32_t piece)
 {
     uint32_t end = piece;
     while (end < model->n_piece && model->pieces[end].layer == model->pieces[piece].layer &&
-           (model->pieces[end].kind == BODY_ATTENTION || model->pieces[end].kind == BODY_MLP))
+           (model->pieces[end].kind == BODY_ATTENTION || model->pieces[end].kind == BODY_MLP ||
+            model->pieces[end].kind == BODY_PARAMETERS))
         end++;
     return end;
 }

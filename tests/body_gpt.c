@@ -107,30 +107,6 @@ static void test_flops(const struct profile_of *profile, enum checkpointing ac)
 
 /* ---- soundness ---------------------------------------------------------------------------- */
 
-/* Slots are born once and die once in this order; only the boundary is left. */
-static bool pair_is_sound(const struct body_table *table, const struct body_pair *pair, bool tied)
-{
-    const struct events events = events_of(table, pair->kind);
-    uint8_t births[MAX_EVENTS] = {[SLOT_IN] = 1}, deaths[MAX_EVENTS] = {0};
-    for (int i = 0; i < events.n; i++) {
-        uint32_t slot = events.at[i].slot;
-        if (i == events.n_forward)
-            births[SLOT_D_OUT] = 1;
-        uint8_t *count = events.at[i].alloc ? births : deaths;
-        if (slot >= pair->n_slot || ++count[slot] != 1 || births[slot] != 1 ||
-            (events.at[i].alloc && deaths[slot]))
-            return false;
-    }
-    for (uint32_t slot = SLOT_GRAD; slot < pair->n_slot; slot++) {
-        bool born = !(tied && pair->kind == BODY_EMBEDDING && slot == SLOT_GRAD);
-        if (births[slot] != born || deaths[slot] != (slot >= SLOT_GRAD + pair->n_grad))
-            return false;
-    }
-    return deaths[SLOT_OUT] == 0 && deaths[SLOT_D_IN] == 0 &&
-           births[SLOT_D_IN] == (pair->has_d_in && !pair->d_in_place) &&
-           !(pair->d_in_place && deaths[SLOT_D_OUT]);
-}
-
 /* Grad slot i of a piece has the size of its i-th parameter. */
 static bool grads_fit(const struct model *model, const struct body_table *table)
 {

@@ -23,6 +23,10 @@ struct body_table bodies_of(const struct dims *dims, uint64_t batch, uint64_t se
                             const struct profile *profile, enum checkpointing ac,
                             struct arena *arena);
 
+struct model model_of(const struct arch *arch, const struct dims *dims, struct arena *arena);
+struct body_table bodies_with(const struct model *model, const struct param_policy *policy,
+                              const struct body_options *options, struct arena *arena);
+
 /* With these names, dtypes and gradients that nobody chose. */
 struct body_table default_bodies(const struct arch *arch, const struct dims *dims,
                                  const struct body_options *options, struct arena *arena);
@@ -49,6 +53,13 @@ struct events {
     int n_forward, n;
 };
 struct events events_of(const struct body_table *table, enum body_kind kind);
+struct events events_of_pair(const struct body_table *table, const struct body_pair *pair);
+
+/*
+ * Each slot is born and dies once, in this order; only the boundary is left, with the gradients of
+ * all parameters that have one. tied: that of the embedding is the head's.
+ */
+bool pair_is_sound(const struct body_table *table, const struct body_pair *pair, bool tied);
 
 /* Bytes over the events of one body. */
 struct extremes {

@@ -166,6 +166,49 @@ static void test_loss(const struct body_table *table, uint64_t t, uint64_t v)
     is_int(others, 0, "all that it holds is of the class of logits");
 }
 
+/* ---- dtype of compute --------------------------------------------------------------------- */
+
+static struct body_table bodies_in(enum dtype compute, const struct profile *profile)
+{
+    const struct body_options options = {1, 512, compute, profile->ops, profile->norm, AC_NONE};
+    return default_bodies(&arch_llama, &llama8b, &options, &arena);
+}
+
+static int count_ops(const struct body_table *table, enum op_kind kind)
+{
+    int n = 0;
+    for (uint32_t i = 0; i < table->n_op; i++)
+        n += table->ops[i].kind == kind;
+    return n;
+}
+
+/* Statistics are FP32 always; what eager PyTorch casts to FP32 it has in FP32 already. */
+static void test_compute_dtype(const struct profile *profile)
+{
+    const uint64_t t = 512, h = llama8b.hidden, f = llama8b.intermediate;
+    const uint64_t statistics = 8 * t + 4 * t * llama8b.heads;
+    struct body_table bf16 = bodies_in(DTYPE_BF16, profile), fp16 = bodies_in(DTYPE_FP16, profile);
+    struct body_table fp32 = bodies_in(DTYPE_FP32, profile);
+    const struct events events = events_of(&fp32, BODY_BLOCK);
+    /* of a composite norm the scaled input as well; compiled, one tensor of the MLP less */
+    const uint64_t norms = profile->norm == NORM_COMPOSITE ? 20 : 12;
+    const uint64_t mlp = profile->ops == OPS_TORCH_COMPILE ? 12 : 16;
+    const uint64_t saved = statistics + t * ((norms + 16) * h + mlp * f);
+    is_int(extremes_of(&events, false, false).net - (long long)(4 * t * h), saved,
+           "%s: a block in FP32 saves twice as much, but for casts and statistics", profile->name);
+    is_int(count_ops(&fp32, OP_TO), 0, "%s: and casts nothing", profile->name);
+    is_int(count_ops(&fp16, OP_TO), count_ops(&bf16, OP_TO), "%s: in FP16 it casts as in BF16",
+           profile->name);
+    is_int(body_of(&fp16, BODY_BLOCK, true)->rise_bytes,
+           body_of(&bf16, BODY_BLOCK, true)->rise_bytes, "%s: and takes the same", profile->name);
+    is_int(body_of(&fp32, BODY_HEAD, false)->net_bytes, 4 * t * llama8b.vocab,
+           "%s: logits have the dtype of compute", profile->name);
+    is_int(body_of(&fp32, BODY_LOSS, false)->rise_bytes, 4 * t * llama8b.vocab,
+           "%s: and the loss makes no copy of them", profile->name);
+    is_int(moved_bytes(&fp32, BODY_LOSS, true), 16 * t * llama8b.vocab, "%s: nor moves one",
+           profile->name);
+}
+
 /* ---- gradients and limits ----------------------------------------------------------------- */
 
 /* Grad slot i of a piece is the gradient of its i-th parameter, in BF16. */
@@ -223,6 +266,7 @@ int main(void)
         test_block_flops(&profiles[i], AC_FULL);
         test_unrepeated_heads(&profiles[i], repeat_slots[i]);
         test_final_norm(&profiles[i]);
+        test_compute_dtype(&profiles[i]);
     }
     test_block_kernels();
     struct body_table table = bodies_of(&llama8b, 2, 512, &profiles[EAGERFUSED], AC_NONE, &arena);

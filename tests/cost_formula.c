@@ -87,6 +87,14 @@ static void test_ops(const struct cluster *h100)
     is_near(cost_op_s(&r, &op), 1e-3, 1e-12, "all else is bytes over bandwidth in every pass");
     const struct cost_rates mid = cost_rates_at(h100, SPREAD_MID);
     is_near(cost_op_s(&mid, &op), 1.2e-3, 1e-12, "and 1.2 times that in a run");
+
+    /* 2048 * 32 * 182,954 FLOP, as attention runs on long sequences; then 26.8 GB */
+    op = (struct op){.kind = OP_DELTA_RULE, .pass = PASS_FORWARD, .m = 2048, .n = 32, .k = 128};
+    const double rate = r.gemm_flops * r.attention_efficiency * r.attention_derate;
+    is_near(cost_op_s(&r, &op), 2048.0 * 32 * 182954 / rate, 1e-12,
+            "the delta rule takes attention's share of the peak");
+    op.bytes = UINT64_C(26800000000);
+    is_near(cost_op_s(&r, &op), 10e-3, 1e-12, "or the bandwidth, where that is longer");
 }
 
 static double bus_gb_per_s(double bytes, double ranks, double seconds)

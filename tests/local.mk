@@ -50,8 +50,12 @@ c_tests = \
 	tests/alloc_vectors.t \
 	tests/arena.t \
 	tests/bodies.t \
+	tests/body_frozen.t \
 	tests/body_gpt.t \
+	tests/body_kda.t \
 	tests/body_ops.t \
+	tests/body_parameters.t \
+	tests/body_simple.t \
 	tests/chrome.t \
 	tests/chrome_groups.t \
 	tests/chrome_random.t \
@@ -102,8 +106,12 @@ tests_alloc_repeat_t_SOURCES = tests/alloc_repeat.c
 tests_alloc_vectors_t_SOURCES = tests/alloc_vectors.c
 tests_arena_t_SOURCES = tests/arena.c
 tests_bodies_t_SOURCES = tests/bodies.c
+tests_body_frozen_t_SOURCES = tests/body_frozen.c
 tests_body_gpt_t_SOURCES = tests/body_gpt.c
+tests_body_kda_t_SOURCES = tests/body_kda.c
 tests_body_ops_t_SOURCES = tests/body_ops.c
+tests_body_parameters_t_SOURCES = tests/body_parameters.c
+tests_body_simple_t_SOURCES = tests/body_simple.c
 tests_chrome_t_SOURCES = tests/chrome.c
 tests_chrome_groups_t_SOURCES = tests/chrome_groups.c
 tests_chrome_random_t_SOURCES = tests/chrome_random.c

@@ -179,7 +179,7 @@ static void test_foreign_sizes(void)
         {"gpt2", "\"bias\":\ttrue", "\"bias\":\tfalse", "bias: false is not supported for gpt2"},
         {"gpt2", "\"kv_heads\":\t12", "\"kv_heads\":\t6", "kv_heads: gpt2 has as many as heads"},
         {"gpt2", "\"positions\":\t1024", "\"positions\":\t0", "positions: at least 1 is needed"},
-        {"kda-flat", "\"vocab\":\t0", "\"vocab\":\t5", "vocab: kda has no embedding"},
+        {"kda-flat", "\"positions\":\t0", "\"positions\":\t5", "positions: kda learns none"},
         {"kda-flat", "\"tied\":\tfalse", "\"tied\":\ttrue", "tied: true is not supported for kda"},
         {"simple-llm", "\"tied\":\tfalse", "\"tied\":\ttrue", "tied: true is not supported"},
     };

@@ -52,23 +52,39 @@ static bool covers_pieces(const struct plan *plan)
     return piece == plan->model->n_piece;
 }
 
-/* Each grad slot names a member of the segment's unit that is this very parameter. */
+/* The member-th parameter of the unit that has a gradient; NO_PARAM where there are fewer. */
+#define NO_PARAM UINT32_MAX
+static uint32_t grad_member(const struct plan *plan, uint32_t u, uint32_t member)
+{
+    const struct unit *unit = &plan->units[u];
+    for (uint32_t i = 0; i < unit->n_param; i++) {
+        uint32_t param = plan->unit_params[unit->param + i];
+        if (plan->policy[param].has_grad && member-- == 0)
+            return param;
+    }
+    return NO_PARAM;
+}
+
+/* Whether grad slot k of the segment is placed where its parameter's gradient is. */
+static bool maps_grad(const struct plan *plan, const struct segment *segment, uint32_t k)
+{
+    const struct grad_place *place = &plan->grad_places[k];
+    uint32_t param = plan->model->piece_params[k];
+    if (place->part > segment->n_inner)
+        return false;
+    uint32_t u =
+        place->part == 0 ? segment->unit : plan->inner_units[segment->inner + place->part - 1];
+    return !plan->policy[param].has_grad || grad_member(plan, u, place->member) == param;
+}
+
 static bool maps_grads(const struct plan *plan)
 {
-    const struct model *model = plan->model;
     for (uint32_t i = 0; i < plan->n_segment; i++) {
         const struct segment *segment = &plan->segments[i];
-        uint32_t end = i + 1 < plan->n_segment ? segment[1].grad : model->n_param;
-        for (uint32_t k = segment->grad; k < end; k++) {
-            uint32_t part = plan->grad_places[k].part, member = plan->grad_places[k].member;
-            if (part > segment->n_inner)
+        uint32_t end = i + 1 < plan->n_segment ? segment[1].grad : plan->model->n_param;
+        for (uint32_t k = segment->grad; k < end; k++)
+            if (!maps_grad(plan, segment, k))
                 return false;
-            uint32_t u = part == 0 ? segment->unit : plan->inner_units[segment->inner + part - 1];
-            const struct unit *unit = &plan->units[u];
-            if (member >= unit->n_param ||
-                plan->unit_params[unit->param + member] != model->piece_params[k])
-                return false;
-        }
     }
     return true;
 }
@@ -111,6 +127,15 @@ static void test_invariants_of(const struct model *model, const char *const *uni
     }
 }
 
+/* A unit of two dtypes of compute is refused as torch-2.11 does it. */
+static bool mixes_compute(const struct model *model)
+{
+    for (uint32_t i = 0; i < model->n_param; i++)
+        if (model->params[i].keep_fp32)
+            return true;
+    return false;
+}
+
 static void test_invariants(void)
 {
     static const char *const schemes[] = {"block", "block*3", "attn+mlp", "whole", "torchtitan"};
@@ -126,11 +151,11 @@ static void test_invariants(void)
         struct model model;
         if (model_open(builtin_models[m].name, 0, &rig.arena, &model, NULL))
             tap_bail("a built-in model is not there");
-        if (model.arch->no_step)
+        if (model.arch->no_step || mixes_compute(&model))
             continue;
         test_invariants_of(&model, schemes, LENGTH(schemes));
         for (size_t i = 0; i < LENGTH(patterns); i++)
-            if (strcmp(patterns[i].arch, builtin_models[m].arch) == 0)
+            if (model.dims.layers > 10 && strcmp(patterns[i].arch, builtin_models[m].arch) == 0)
                 test_invariants_of(&model, patterns[i].units, 2);
     }
 }
@@ -276,8 +301,13 @@ static void test_random_patterns(void)
 /* The deepest model with each block by its path, in a list each and all in one. */
 static void test_many_patterns(void)
 {
-    static const struct dims dims = {.layers = MODEL_MAX_LAYERS, .hidden = 8, .intermediate = 8,
-                                     .heads = 1, .kv_heads = 1, .head_dim = 8, .vocab = 8,
+    static const struct dims dims = {.layers = MODEL_MAX_LAYERS,
+                                     .hidden = 8,
+                                     .intermediate = 8,
+                                     .heads = 1,
+                                     .kv_heads = 1,
+                                     .head_dim = 8,
+                                     .vocab = 8,
                                      .default_seq = 8};
     struct model model = {.name = "deep", .arch = arch_by_name("llama"), .dims = dims};
     struct err err = {0};

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-const struct arch *const arch_families[] = {&arch_llama, &arch_gpt2,       &arch_mpt,
-                                            &arch_kda,   &arch_simple_llm, NULL};
+const struct arch *const arch_families[] = {&arch_llama,      &arch_gpt2, &arch_mpt,     &arch_kda,
+                                            &arch_simple_llm, &arch_pack, &arch_copy_in, NULL};
 
 const struct arch *arch_find(const char *model_type)
 {

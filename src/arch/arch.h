@@ -42,10 +42,12 @@ struct arch {
 
 /* All families that a file can name, in the order in which messages list them; ends with NULL. */
 extern const struct arch *const arch_families[];
+extern const struct arch arch_copy_in;
 extern const struct arch arch_gpt2;
 extern const struct arch arch_kda;
 extern const struct arch arch_llama;
 extern const struct arch arch_mpt;
+extern const struct arch arch_pack;
 extern const struct arch arch_simple_llm;
 
 /* Of tensors whose computation nobody described (src/model_tensors.h); in no list. */
@@ -59,7 +61,11 @@ enum status arch_fail_step(const struct model *model, struct err *err);
 
 /* src/arch/gpt_bodies.c: of gpt2 and mpt */
 enum status gpt_bodies(const struct model *model, struct body_builder *builder, struct err *err);
+/* src/arch/kda_bodies.c */
+enum status kda_bodies(const struct model *model, struct body_builder *builder, struct err *err);
 /* src/arch/llama_bodies.c */
 enum status llama_bodies(const struct model *model, struct body_builder *builder, struct err *err);
+/* src/arch/simple_bodies.c */
+enum status simple_bodies(const struct model *model, struct body_builder *builder, struct err *err);
 
 #endif

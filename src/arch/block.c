@@ -9,8 +9,16 @@
 #include <stdio.h>
 #include <string.h>
 
-void block_builder_init(struct block_builder *b, const struct dims *dims, struct arena *arena,
-                        struct model *out)
+#include "src/model_builder.h"
+
+struct block_builder {
+    struct model_builder model;
+    const struct dims *dims;
+    uint64_t width[WIDTH_N];
+};
+
+static void block_builder_init(struct block_builder *b, const struct dims *dims,
+                               struct arena *arena, struct model *out)
 {
     const uint64_t query = dims->heads * dims->head_dim;
     const uint64_t key_value = dims->kv_heads * dims->head_dim;
@@ -88,9 +96,11 @@ static enum status build_param(struct block_builder *b, const struct block_param
     for (; n_dim < BLOCK_MAX_SHAPE && param->shape[n_dim] != W_END; n_dim++)
         shape[n_dim] = b->width[param->shape[n_dim]];
     enum status status = model_builder_tensor(&b->model, param->name, n_dim, shape, id, err);
-    if (!status)
-        b->model.model->params[*id].keep_fp32 = (param->flags & BLOCK_FP32) != 0;
-    return status;
+    if (status)
+        return status;
+    b->model.model->params[*id].keep_fp32 = (param->flags & BLOCK_FP32) != 0;
+    b->model.model->params[*id].unused = (param->flags & BLOCK_UNUSED) != 0;
+    return STATUS_OK;
 }
 
 static enum status build_params(struct block_builder *b, const struct block_param *params, size_t n,
@@ -121,10 +131,18 @@ static void add_piece_params(struct block_builder *b, enum body_kind kind,
                 model_builder_piece_param(&b->model, ids[i]);
 }
 
+static bool has_piece(enum body_kind kind, const struct block_param *params, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (params[i].piece == kind)
+            return true;
+    return false;
+}
+
 static enum status build_block(struct block_builder *b, uint32_t layer,
                                const struct block_param *params, size_t n, struct err *err)
 {
-    static const enum body_kind halves[] = {BODY_ATTENTION, BODY_MLP};
+    static const enum body_kind kinds[] = {BODY_ATTENTION, BODY_MLP, BODY_PARAMETERS};
     uint32_t ids[BLOCK_MAX_PARAMS];
     char name[16];
     snprintf(name, sizeof(name), "%" PRIu32, layer);
@@ -133,20 +151,13 @@ static enum status build_block(struct block_builder *b, uint32_t layer,
     if (status)
         return status;
     model_builder_leave(&b->model);
-    for (size_t half = 0; half < sizeof(halves) / sizeof(*halves); half++) {
-        model_builder_piece(&b->model, halves[half], layer);
-        add_piece_params(b, halves[half], params, n, ids);
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+        if (!has_piece(kinds[i], params, n))
+            continue;
+        model_builder_piece(&b->model, kinds[i], layer);
+        add_piece_params(b, kinds[i], params, n, ids);
     }
     return STATUS_OK;
-}
-
-enum status block_build_all(struct block_builder *b, const struct block_param *params, size_t n,
-                            struct err *err)
-{
-    enum status status = STATUS_OK;
-    for (uint32_t layer = 0; layer < b->dims->layers && !status; layer++)
-        status = build_block(b, layer, params, n, err);
-    return status;
 }
 
 /* A piece outside the blocks: parameters in modules below the open one. */
@@ -179,27 +190,47 @@ static enum status build_head(struct block_builder *b, const char *name, struct 
     return STATUS_OK;
 }
 
+/* The blocks "0", "1", … in a module of their own, each of one piece or two. */
+static enum status build_blocks(struct block_builder *b, const struct decoder *decoder,
+                                struct err *err)
+{
+    model_builder_enter(&b->model, decoder->blocks);
+    for (uint32_t layer = 0; layer < b->dims->layers; layer++) {
+        enum status status = build_block(b, layer, decoder->block.at, decoder->block.n, err);
+        if (status)
+            return status;
+    }
+    model_builder_leave(&b->model);
+    return STATUS_OK;
+}
+
+static enum status build_around_blocks(struct block_builder *b, const struct decoder *decoder,
+                                       struct err *err)
+{
+    enum status status;
+
+    if (decoder->module)
+        model_builder_enter(&b->model, decoder->module);
+    if ((status = build_piece(b, BODY_EMBEDDING, &decoder->embedding, err)))
+        return status;
+    if ((status = build_blocks(b, decoder, err)))
+        return status;
+    if ((status = build_piece(b, BODY_NORM, &decoder->norm, err)))
+        return status;
+    if (decoder->module)
+        model_builder_leave(&b->model);
+    return build_head(b, decoder->head, err);
+}
+
 enum status decoder_build(const struct decoder *decoder, const struct dims *dims,
                           struct arena *arena, struct model *out, struct err *err)
 {
     struct block_builder b;
-    enum status status;
 
     block_builder_init(&b, dims, arena, out);
-    if (decoder->module)
-        model_builder_enter(&b.model, decoder->module);
-    if ((status = build_piece(&b, BODY_EMBEDDING, &decoder->embedding, err)))
-        return status;
-    model_builder_enter(&b.model, decoder->blocks);
-    if ((status = block_build_all(&b, decoder->block.at, decoder->block.n, err)))
-        return status;
-    model_builder_leave(&b.model);
-    if ((status = build_piece(&b, BODY_NORM, &decoder->norm, err)))
-        return status;
-    if (decoder->module)
-        model_builder_leave(&b.model);
-    if ((status = build_head(&b, decoder->head, err)))
-        return status;
-    model_builder_finish(&b.model);
-    return STATUS_OK;
+    enum status status =
+        dims->vocab > 0 ? build_around_blocks(&b, decoder, err) : build_blocks(&b, decoder, err);
+    if (!status)
+        model_builder_finish(&b.model);
+    return status;
 }

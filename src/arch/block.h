@@ -8,7 +8,7 @@
 #ifndef SRC_ARCH_BLOCK_H
 #define SRC_ARCH_BLOCK_H
 
-#include "src/model_builder.h"
+#include "src/model.h"
 
 enum width {
     W_END, /* ends a shape */
@@ -36,6 +36,7 @@ enum block_flag {
     BLOCK_IF_FLAT = 8, /* only in a flat model */
     BLOCK_UNLESS_FLAT = 16,
     BLOCK_IF_POSITIONS = 32, /* only where positions are learned */
+    BLOCK_UNUSED = 64,       /* what is computed with it goes nowhere */
 };
 
 struct block_param {
@@ -55,7 +56,10 @@ struct block_params {
         (array), sizeof(array) / sizeof *(array) \
     }
 
-/* The modules of a decoder: embedding, blocks and norm below one module, then the head. */
+/*
+ * The modules of a decoder: embedding, blocks and norm below one module, then the head. Without a
+ * vocabulary the blocks are all that there is.
+ */
 struct decoder {
     const char *module; /* "model"; NULL: the model itself */
     const char *blocks; /* "layers", below it */
@@ -64,19 +68,5 @@ struct decoder {
 };
 enum status decoder_build(const struct decoder *decoder, const struct dims *dims,
                           struct arena *arena, struct model *out, struct err *err);
-
-struct block_builder {
-    struct model_builder model;
-    const struct dims *dims;
-    uint64_t width[WIDTH_N];
-};
-
-/* Starts an empty model, as model_builder_init(). */
-void block_builder_init(struct block_builder *b, const struct dims *dims, struct arena *arena,
-                        struct model *out);
-
-/* The blocks "0", "1", … below the open module, each an attention piece and an MLP piece. */
-enum status block_build_all(struct block_builder *b, const struct block_param *params, size_t n,
-                            struct err *err);
 
 #endif

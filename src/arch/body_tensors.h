@@ -70,11 +70,59 @@
     X(GATE, 2, T, F)        /* MLP */                                \
     X(ACTIVE, 2, T, F)                                               \
     X(UP, 2, T, F)                                                   \
+    X(GATE_UP, 2, T, GATE_UP)   /* both in one */                    \
+    X(D_GATE_UP, 2, T, GATE_UP)                                      \
     X(PRODUCT, 2, T, F)                                              \
     X(D_PRODUCT, 2, T, F)                                            \
     X(D_ACTIVE, 2, T, F)                                             \
     X(D_UP, 2, T, F)                                                 \
     X(D_GATE, 2, T, F)                                               \
+    X(D_NORMED4, 2, T, H)                                            \
+    X(D_NORMED5, 2, T, H)                                            \
+    X(D_NORMED6, 2, T, H)                                            \
+    X(Q_CONV, 2, T, Q)      /* Kimi delta attention */               \
+    X(K_CONV, 2, T, Q)                                               \
+    X(V_CONV, 2, T, Q)                                               \
+    X(F_MID, 2, T, D)                                                \
+    X(DECAY, 2, T, Q)       /* as projected */                       \
+    X(DECAY_SUM, 4, T, Q)   /* logarithms, summed within chunks */   \
+    X(BETA_RAW, 2, T, NH)                                            \
+    X(BETA, 4, T, NH)                                                \
+    X(Q_UNIT, 2, T, Q)                                               \
+    X(K_UNIT, 2, T, Q)                                               \
+    X(Q_RSTD, 4, T, NH)                                              \
+    X(K_RSTD, 4, T, NH)                                              \
+    X(A_QK, 2, T, C)                                                 \
+    X(A_KK, 2, T, C)                                                 \
+    X(W, 2, T, Q)                                                    \
+    X(U, 2, T, Q)                                                    \
+    X(Q_DECAYED, 2, T, Q)                                            \
+    X(K_DECAYED, 2, T, Q)                                            \
+    X(STATES, 2, T, STATE)                                           \
+    X(V_NEW, 2, T, Q)                                                \
+    X(O, 2, T, Q)                                                    \
+    X(G_MID, 2, T, D)                                                \
+    X(OUT_GATE, 2, T, Q)                                             \
+    X(O_NORMED, 2, T, Q)                                             \
+    X(O_RSTD, 4, T, NH)                                              \
+    X(D_O_NORMED, 2, T, Q)                                           \
+    X(D_O, 2, T, Q)                                                  \
+    X(D_OUT_GATE, 2, T, Q)                                           \
+    X(D_G_MID, 2, T, D)                                              \
+    X(D_V_NEW, 2, T, Q)                                              \
+    X(D_STATES, 2, T, STATE)                                         \
+    X(D_A_QK, 4, T, C)                                               \
+    X(D_A_KK, 4, T, C)                                               \
+    X(D_Q_UNIT, 4, T, Q)                                             \
+    X(D_K_UNIT, 4, T, Q)                                             \
+    X(D_DECAY_SUM, 4, T, Q)                                          \
+    X(D_BETA, 4, T, NH)                                              \
+    X(D_BETA_RAW, 2, T, NH)                                          \
+    X(D_DECAY, 2, T, Q)                                              \
+    X(D_F_MID, 2, T, D)                                              \
+    X(D_Q_CONV, 2, T, Q)                                             \
+    X(D_K_CONV, 2, T, Q)                                             \
+    X(D_V_CONV, 2, T, Q)                                             \
     X(IDS, 8, T, ONE)       /* embedding, head, loss */              \
     X(SORTED_IDS, 8, T, ONE)                                         \
     X(SORTED_FROM, 8, T, ONE)                                        \
@@ -84,35 +132,35 @@
     X(SORTED_POSITIONS, 8, S, ONE)                                   \
     X(SORTED_POSITIONS_FROM, 8, S, ONE)                              \
     X(D_TABLE, 2, V, H)         /* added to a tied weight's gradient */\
+    X(NUMBER, 2, ONE, ONE)      /* without a head */                 \
+    X(NUMBER_OUT, 2, ONE, ONE)                                       \
+    X(D_NUMBER_OUT, 2, ONE, ONE)                                     \
+    X(D_NUMBER, 2, ONE, ONE)                                         \
     X(LOGITS, 2, T, V)                                               \
     X(D_LOGITS, 2, T, V)                                             \
     X(LOGITS32, 4, T, V)                                             \
     X(LOG_PROBS, 4, T, V)                                            \
     X(D_LOG_PROBS, 4, T, V)                                          \
-    X(D_LOGITS32, 4, T, V)                                           \
-    X(G_NORM, 2, H, ONE)    /* gradients of parameters */            \
-    X(G_Q, 2, Q, H)                                                  \
-    X(G_K, 2, KV, H)                                                 \
-    X(G_V, 2, KV, H)                                                 \
-    X(G_O, 2, H, Q)                                                  \
-    X(G_GATE, 2, F, H)                                               \
-    X(G_UP, 2, F, H)                                                 \
-    X(G_DOWN, 2, H, F)                                               \
-    X(G_VOCAB, 2, V, H)                                              \
-    X(G_POSITIONS, 2, P, H)                                          \
-    X(G_QKV, 2, QKV, H)                                              \
-    X(G_QKV_BIAS, 2, QKV, ONE)                                       \
-    X(G_O_BIAS, 2, H, ONE)                                           \
-    X(G_UP_BIAS, 2, F, ONE)                                          \
-    X(G_DOWN_BIAS, 2, H, ONE)                                        \
-    X(G_NORM_BIAS, 2, H, ONE)
+    X(D_LOGITS32, 4, T, V)                                          
+
+/* X(ENUM): gradients of parameters, whose sizes the parameters and their policy give */
+#define GRADS(X)                                                             \
+    X(G_NORM) X(G_NORM_BIAS)                                                 \
+    X(G_Q) X(G_K) X(G_V) X(G_QKV) X(G_QKV_BIAS) X(G_O) X(G_O_BIAS)           \
+    X(G_GATE) X(G_UP) X(G_UP_BIAS) X(G_GATE_UP) X(G_DOWN) X(G_DOWN_BIAS)     \
+    X(G_Q_CONV) X(G_K_CONV) X(G_V_CONV) X(G_F_A) X(G_F_B) X(G_B) X(G_G_A)    \
+    X(G_G_B) X(G_O_NORM) X(G_A_LOG) X(G_DT_BIAS)                             \
+    X(G_VOCAB) X(G_POSITIONS)
 
 enum tensor {
     BEFORE_TENSORS = NO_TENSOR,
 #define X(id, each, a, b) id,
     TENSORS(X)
 #undef X
-        TENSOR_N
+#define X(id) id,
+        GRADS(X)
+#undef X
+            TENSOR_N
 };
 _Static_assert((int)TENSOR_N <= BODY_MAX_TENSORS, "more tensors than the builder holds");
 

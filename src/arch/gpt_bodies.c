@@ -6,25 +6,12 @@
  * COST 3, list (a); torch-compile, which has no list, fuses residuals and norms as list (b) does.
  */
 #include "src/arch/arch.h"
+#include "src/arch/block_parts.h"
 #include "src/arch/body_tensors.h"
 #include "src/arch/outer_bodies.h"
 #include "src/body_builder.h"
 
 /* ---- torch-eager -------------------------------------------------------------------------- */
-
-static const struct body_row layer_norm[] = {
-    {RUN(LAYER_NORM), MOVES(PER_TOKEN(4, H)), BORN(NORMED, MEAN, RSTD), DIES(MEAN, RSTD)},
-};
-static const struct body_row layer_norm_backward[] = {
-    {RUN(LAYER_NORM), MORE_KERNELS(1), MOVES(PER_TOKEN(10, H)), BORN(D_BRANCH, G_NORM)},
-    {ALSO_BORN(G_NORM_BIAS), .when = WHEN_BIASED},
-    ENDS(MEAN, RSTD, IN, D_NORMED),
-};
-
-/* The branch's gradient is added into the residual's buffer. */
-static const struct body_row residual_backward[] = {
-    {RUN(ADD), MOVES(PER_TOKEN(6, H)), DIES(D_BRANCH)},
-};
 
 /* The kernel reads its three inputs as views of one matrix, which is saved as a whole. */
 static const struct body_row eager_attention[] = {
@@ -33,18 +20,18 @@ static const struct body_row eager_attention[] = {
     {LINEAR(H, Q), BORN(BRANCH), DIES(NORMED, QKV, ATTENDED)},
     {RUN(ADD), MOVES(PER_TOKEN(6, H)), BORN(OUT), DIES(BRANCH, IN)},
 };
-#define BIAS_SUM(op, dim) \
-    RUN(op), .weight_grad = true, .when = WHEN_BIASED, MOVES(PER_TOKEN(2, dim))
+/* Without a bias there is no gradient to bear, and no sum. */
+#define BIAS_SUM(op, dim) RUN(op), OF_WEIGHT, MOVES(PER_TOKEN(2, dim))
 static const struct body_row eager_attention_backward[] = {
-    {LINEAR_DGRAD(H, Q), BORN(D_ATTENDED)},
-    {LINEAR_WGRAD(H, Q), BORN(G_O)},
-    {BIAS_SUM(SUM, H), BORN(G_O_BIAS)},
+    {LINEAR_DGRAD(H, Q), BORN(D_ATTENDED), USES(D_OUT)},
+    {LINEAR_WGRAD(H, Q), BORN(G_O), USES(ATTENDED, D_OUT)},
+    {BIAS_SUM(SUM, H), BORN(G_O_BIAS), USES(D_OUT)},
     {ATTEND, MORE_KERNELS(2), BORN(D_Q, D_K, D_V, ROW_SUMS, D_Q_SUM),
      DIES(ROW_SUMS, D_Q_SUM, LSE, ATTENDED, QKV, D_ATTENDED)},
     {RUN(CAT), MOVES(PER_TOKEN(4, QKV)), BORN(D_QKV), DIES(D_Q, D_K, D_V)},
-    {LINEAR_DGRAD(QKV, H), BORN(D_NORMED)},
-    {LINEAR_WGRAD(QKV, H), BORN(G_QKV)},
-    {BIAS_SUM(SUM, QKV), BORN(G_QKV_BIAS)},
+    {LINEAR_DGRAD(QKV, H), BORN(D_NORMED), USES(D_QKV)},
+    {LINEAR_WGRAD(QKV, H), BORN(G_QKV), USES(NORMED, D_QKV)},
+    {BIAS_SUM(SUM, QKV), BORN(G_QKV_BIAS), USES(D_QKV)},
     ENDS(NORMED, D_QKV),
 };
 
@@ -55,22 +42,16 @@ static const struct body_row eager_mlp[] = {
     {RUN(ADD), MOVES(PER_TOKEN(6, H)), BORN(OUT), DIES(BRANCH, IN)},
 };
 static const struct body_row eager_mlp_backward[] = {
-    {LINEAR_DGRAD(H, F), BORN(D_ACTIVE)},
-    {LINEAR_WGRAD(H, F), BORN(G_DOWN)},
-    {BIAS_SUM(SUM, H), BORN(G_DOWN_BIAS)},
+    {LINEAR_DGRAD(H, F), BORN(D_ACTIVE), USES(D_OUT)},
+    {LINEAR_WGRAD(H, F), BORN(G_DOWN), USES(ACTIVE, D_OUT)},
+    {BIAS_SUM(SUM, H), BORN(G_DOWN_BIAS), USES(D_OUT)},
     ENDS(ACTIVE),
     {RUN(GELU), MOVES(PER_TOKEN(6, F)), BORN(D_UP), DIES(UP, D_ACTIVE)},
-    {LINEAR_DGRAD(F, H), BORN(D_NORMED)},
-    {LINEAR_WGRAD(F, H), BORN(G_UP)},
-    {BIAS_SUM(SUM, F), BORN(G_UP_BIAS)},
+    {LINEAR_DGRAD(F, H), BORN(D_NORMED), USES(D_UP)},
+    {LINEAR_WGRAD(F, H), BORN(G_UP), USES(NORMED, D_UP)},
+    {BIAS_SUM(SUM, F), BORN(G_UP_BIAS), USES(D_UP)},
     ENDS(NORMED, D_UP),
 };
-
-/* A checkpointed region holds its input until its last node has run. */
-static const struct body_row eager_region_end[] = {ENDS(IN)};
-
-/* The caller's variable holds the input until the final norm returns. */
-static const struct body_row final_norm_end[] = {ENDS(IN)};
 
 /* ---- torch-compile ------------------------------------------------------------------------ */
 
@@ -85,22 +66,21 @@ static const struct body_row compiled_attention[] = {
     {LINEAR(H, Q), BORN(BRANCH)},
     {RUN(FUSED), MOVES(PER_TOKEN(4, H)), BORN(OUT), DIES(BRANCH)},
 };
-static const struct body_row compiled_attention_end[] = {ENDS(MEAN, RSTD, ATTENDED, LSE)};
+static const struct body_row compiled_attention_end[] = {ENDS(IN, MEAN, RSTD, ATTENDED, LSE)};
 
 static const struct body_row compiled_attention_backward[] = {
-    {LINEAR_WGRAD(H, Q), BORN(G_O)},
-    {BIAS_SUM(FUSED, H), BORN(G_O_BIAS)},
-    {LINEAR_DGRAD(H, Q), BORN(D_ATTENDED)},
-    {ATTEND, MORE_KERNELS(2), BORN(D_Q, D_K, D_V, ROW_SUMS, D_Q_SUM),
+    {LINEAR_WGRAD(H, Q), BORN(G_O), USES(ATTENDED, D_OUT)},
+    {BIAS_SUM(FUSED, H), BORN(G_O_BIAS), USES(D_OUT)},
+    {LINEAR_DGRAD(H, Q), BORN(D_ATTENDED), USES(D_OUT)},
+    {ATTEND, MORE_KERNELS(2), BORN(D_Q, D_K, D_V, ROW_SUMS, D_Q_SUM), USES(ATTENDED, LSE),
      DIES(D_Q_SUM, ROW_SUMS, D_ATTENDED, QKV)},
     {RUN(FUSED), MOVES(PER_TOKEN(4, QKV)), BORN(D_QKV), DIES(D_Q, D_K, D_V)},
-    {LINEAR_WGRAD(QKV, H), BORN(G_QKV)},
-    {BIAS_SUM(FUSED, QKV), BORN(G_QKV_BIAS)},
-    /* the norm's result is written over this product */
-    {LINEAR_DGRAD(QKV, H), BORN(D_IN), DIES(D_QKV)},
-    {RUN(FUSED), MOVES(PER_TOKEN(8, H)), BORN(G_NORM)},
-    {ALSO_BORN(G_NORM_BIAS), .when = WHEN_BIASED},
-    ENDS(D_OUT),
+    {LINEAR_WGRAD(QKV, H), BORN(G_QKV), USES(NORMED, D_QKV)},
+    {BIAS_SUM(FUSED, QKV), BORN(G_QKV_BIAS), USES(D_QKV)},
+    {LINEAR_DGRAD(QKV, H), BORN(D_NORMED), DIES(D_QKV)},
+    /* the input's gradient is written over that of the norm's result */
+    {RUN(FUSED), MOVES(PER_TOKEN(8, H)), BORN(G_NORM, G_NORM_BIAS), CHANGES(D_NORMED),
+     USES(IN, MEAN, RSTD, D_NORMED), DIES(D_OUT)},
 };
 
 static const struct body_row compiled_mlp[] = {
@@ -109,20 +89,20 @@ static const struct body_row compiled_mlp[] = {
     {LINEAR(H, F), BORN(OUT)},
     {RUN(FUSED), MOVES(PER_TOKEN(4, H))},
 };
-static const struct body_row compiled_mlp_end[] = {ENDS(IN, MEAN, RSTD, UP)};
+static const struct body_row compiled_mlp_end[] = {ENDS(IN, MEAN, RSTD, UP, ACTIVE)};
 
 static const struct body_row compiled_mlp_backward[] = {
-    {LINEAR_DGRAD(H, F), BORN(D_ACTIVE)},
-    {LINEAR_WGRAD(H, F), BORN(G_DOWN), DIES(ACTIVE)},
-    {BIAS_SUM(FUSED, H), BORN(G_DOWN_BIAS)},
+    {LINEAR_DGRAD(H, F), BORN(D_ACTIVE), USES(D_OUT)},
+    {LINEAR_WGRAD(H, F), BORN(G_DOWN), USES(D_OUT), DIES(ACTIVE)},
+    {BIAS_SUM(FUSED, H), BORN(G_DOWN_BIAS), USES(D_OUT)},
     /* the gradient of up is written over that of its activation */
-    {RUN(FUSED), MOVES(PER_TOKEN(6, F)), DIES(UP)},
-    {LINEAR_WGRAD(F, H), BORN(G_UP)},
-    {BIAS_SUM(FUSED, F), BORN(G_UP_BIAS)},
-    {LINEAR_DGRAD(F, H), BORN(D_NORMED), DIES(D_ACTIVE, NORMED)},
-    {RUN(FUSED), MOVES(PER_TOKEN(8, H)), BORN(D_IN, G_NORM)},
-    {ALSO_BORN(G_NORM_BIAS), .when = WHEN_BIASED},
-    ENDS(D_NORMED, IN),
+    {RUN(FUSED), MOVES(PER_TOKEN(6, F)), CHANGES(D_ACTIVE), USES(D_ACTIVE), DIES(UP)},
+    {LINEAR_WGRAD(F, H), BORN(G_UP), USES(NORMED, D_ACTIVE)},
+    {BIAS_SUM(FUSED, F), BORN(G_UP_BIAS), USES(D_ACTIVE)},
+    {LINEAR_DGRAD(F, H), BORN(D_NORMED), DIES(D_ACTIVE)},
+    ENDS(NORMED),
+    {RUN(FUSED), MOVES(PER_TOKEN(8, H)), BORN(D_IN, G_NORM, G_NORM_BIAS), USES(MEAN, RSTD, D_OUT),
+     DIES(D_NORMED, IN)},
 };
 
 /*
@@ -139,8 +119,8 @@ static const struct body_row compiled_mlp_late[] = {
     ENDS(D_OUT),
 };
 static const struct body_row compiled_attention_late_full[] = {
-    ENDS(NORMED, ATTENDED, LSE, D_OUT),
-    ENDS(IN),
+    HELD(NORMED, ATTENDED, LSE, D_OUT),
+    HELD(IN),
 };
 static const struct body_row compiled_mlp_late_full[] = {
     ENDS(NO_TENSOR), /* attention's first row comes before all of these */
@@ -149,81 +129,57 @@ static const struct body_row compiled_mlp_late_full[] = {
 
 /* ---- parts: [without and with biases] ----------------------------------------------------- */
 
-#define RESIDUAL {IN, OUT, D_OUT, D_IN}
 #define EAGER_ATTENTION(...)                                        \
     {                                                               \
-        .forward = {BODY_ROWS(layer_norm), BODY_ROWS(eager_attention)}, \
-        .backward = {BODY_ROWS(eager_attention_backward), BODY_ROWS(layer_norm_backward), \
-                     BODY_ROWS(residual_backward)},                 \
+        .forward = {BODY_ROWS(eager_attention)},                    \
+        .backward = {BODY_ROWS(eager_attention_backward)},          \
         .late_backward = {[AC_FULL] = BODY_ROWS(eager_region_end)}, \
-        .boundary = RESIDUAL, .grads = {__VA_ARGS__},               \
+        .boundary = EAGER_RESIDUAL, .grads = {__VA_ARGS__},         \
     }
 #define EAGER_MLP(...)                                              \
     {                                                               \
-        .forward = {BODY_ROWS(layer_norm), BODY_ROWS(eager_mlp)},   \
-        .backward = {BODY_ROWS(eager_mlp_backward), BODY_ROWS(layer_norm_backward), \
-                     BODY_ROWS(residual_backward)},                 \
-        .boundary = RESIDUAL, .grads = {__VA_ARGS__},               \
+        .forward = {BODY_ROWS(eager_mlp)},                          \
+        .backward = {BODY_ROWS(eager_mlp_backward)},                \
+        .boundary = EAGER_RESIDUAL, .grads = {__VA_ARGS__},         \
     }
-#define COMPILED(core, ...)                                         \
+#define COMPILED(core, d_in, ...)                                   \
     {                                                               \
         .forward = {BODY_ROWS(compiled_norm), BODY_ROWS(core)},     \
         .backward = {BODY_ROWS(core##_backward)},                   \
         .late_forward = BODY_ROWS(core##_end),                      \
         .late_backward = {[AC_NONE] = BODY_ROWS(core##_late),       \
                           [AC_FULL] = BODY_ROWS(core##_late_full)}, \
-        .boundary = RESIDUAL, .grads = {__VA_ARGS__},               \
-    }
-#define FINAL_NORM(...)                                             \
-    {                                                               \
-        .forward = {BODY_ROWS(layer_norm), BODY_ROWS(final_norm_end)}, \
-        .backward = {BODY_ROWS(layer_norm_backward)},               \
-        .boundary = {IN, NORMED, D_NORMED, D_BRANCH},               \
-        .grads = {__VA_ARGS__},                                     \
+        .boundary = {IN, OUT, D_OUT, d_in}, .grads = {__VA_ARGS__}, \
     }
 #define ATTENTION_GRADS G_QKV, G_O, G_NORM
 #define MLP_GRADS G_UP, G_DOWN, G_NORM
 #define BIASED_ATTENTION_GRADS G_QKV, G_QKV_BIAS, G_O, G_O_BIAS, G_NORM, G_NORM_BIAS
 #define BIASED_MLP_GRADS G_UP, G_UP_BIAS, G_DOWN, G_DOWN_BIAS, G_NORM, G_NORM_BIAS
 
-static const struct body_part eager_parts[2][2] = {
+static const struct body_part eager_cores[2][2] = {
     {EAGER_ATTENTION(ATTENTION_GRADS), EAGER_MLP(MLP_GRADS)},
     {EAGER_ATTENTION(BIASED_ATTENTION_GRADS), EAGER_MLP(BIASED_MLP_GRADS)},
 };
 static const struct body_part compiled_parts[2][2] = {
-    {COMPILED(compiled_attention, ATTENTION_GRADS), COMPILED(compiled_mlp, MLP_GRADS)},
-    {COMPILED(compiled_attention, BIASED_ATTENTION_GRADS),
-     COMPILED(compiled_mlp, BIASED_MLP_GRADS)},
+    {COMPILED(compiled_attention, D_NORMED, ATTENTION_GRADS),
+     COMPILED(compiled_mlp, D_IN, MLP_GRADS)},
+    {COMPILED(compiled_attention, D_NORMED, BIASED_ATTENTION_GRADS),
+     COMPILED(compiled_mlp, D_IN, BIASED_MLP_GRADS)},
 };
-static const struct body_part final_norm_parts[2] = {FINAL_NORM(G_NORM),
-                                                     FINAL_NORM(G_NORM, G_NORM_BIAS)};
-
-static enum status add_block(struct body_builder *builder, struct err *err)
-{
-    const struct body_options *options = &builder->table->options;
-    const struct body_part *parts = options->ops == OPS_TORCH_COMPILE
-                                        ? compiled_parts[builder->biased]
-                                        : eager_parts[builder->biased];
-    struct body_recipe recipe = {
-        .kind = BODY_BLOCK, .parts = {&parts[0], &parts[1]}, .n_part = 2, .ac = options->ac};
-    enum status status = body_builder_add(builder, &recipe, err);
-
-    for (uint32_t half = 0; half < 2 && !status && options->ac == AC_NONE; half++) {
-        recipe = (struct body_recipe){.kind = half == 0 ? BODY_ATTENTION : BODY_MLP,
-                                      .parts = {&parts[half]},
-                                      .n_part = 1,
-                                      .ac = AC_NONE};
-        status = body_builder_add(builder, &recipe, err);
-    }
-    return status;
-}
 
 /* Compilation and checkpointing go block by block: the rest is the same in all profiles. */
 enum status gpt_bodies(const struct model *model, struct body_builder *builder, struct err *err)
 {
+    const bool biased = model->dims.bias;
+    const struct body_part *compiled = compiled_parts[biased], *cores = eager_cores[biased];
+    const struct body_part attention = block_part(&cores[0], &layer_norm);
+    const struct body_part mlp = block_part(&cores[1], &layer_norm);
+    enum status status;
+
     builder->tensors = body_tensors;
-    enum status status = add_block(builder, err);
-    if (!status)
-        status = outer_bodies(model, &final_norm_parts[builder->biased], builder, err);
-    return status;
+    if (builder->table->options.ops == OPS_TORCH_COMPILE)
+        status = block_bodies(builder, &compiled[0], &compiled[1], NO_TENSOR, err);
+    else
+        status = block_bodies(builder, &attention, &mlp, NO_TENSOR, err);
+    return status ? status : outer_bodies(model, &layer_norm, biased, builder, err);
 }

@@ -1,8 +1,8 @@
 /*
- * kda: blocks of Kimi delta attention and a gated MLP, without embedding and head. A stress case
- * for layouts: two dtypes of compute, tiny vectors, a first dimension of 1. Source: INPUTS 2.2.
+ * kda: blocks of Kimi delta attention and a gated MLP. A stress case for layouts: two dtypes of
+ * compute, tiny vectors, a first dimension of 1. Source: INPUTS 2.2.
  *
- * Parameters only: the operators of the delta rule are not described, so that no step is built.
+ * Without a vocabulary it is blocks alone, under shorter names. The operators are in kda_bodies.c.
  */
 #include <inttypes.h>
 
@@ -10,13 +10,10 @@
 #include "src/arch/arch_config.h"
 #include "src/arch/block.h"
 
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
-
 static enum status check(const struct dims *dims, struct err *err)
 {
-    if (dims->vocab > 0 || dims->positions > 0)
-        return dims_fail(err, dims->vocab ? "vocab" : "positions",
-                         "kda has no embedding, 0 is the only value");
+    if (dims->positions > 0)
+        return dims_fail(err, "positions", "kda learns none, 0 is the only value");
     if (dims->kv_heads != dims->heads)
         return dims_fail(err, "kv_heads", "kda has as many as heads, which is %" PRIu64,
                          dims->heads);
@@ -67,18 +64,26 @@ static const struct block_param block[] = {
     {"mlp.down_proj", "weight", {W_HIDDEN, W_INTERMEDIATE}, BODY_MLP, 0},
 };
 
+static const struct block_param embedding[] = {
+    {"embed_tokens", "weight", {W_VOCAB, W_HIDDEN}, BODY_EMBEDDING, 0},
+};
+static const struct block_param norm[] = {
+    {"norm", "weight", {W_HIDDEN}, BODY_NORM, BLOCK_NORM},
+};
+
+static const struct decoder decoder = {
+    .module = "model",
+    .blocks = "layers",
+    .head = "lm_head",
+    .embedding = BLOCK_PARAMS(embedding),
+    .block = BLOCK_PARAMS(block),
+    .norm = BLOCK_PARAMS(norm),
+};
+
 static enum status build(const struct dims *dims, struct arena *arena, struct model *out,
                          struct err *err)
 {
-    struct block_builder b;
-    block_builder_init(&b, dims, arena, out);
-    model_builder_enter(&b.model, "layers");
-    enum status status = block_build_all(&b, block, LENGTH(block), err);
-    if (status)
-        return status;
-    model_builder_leave(&b.model);
-    model_builder_finish(&b.model);
-    return STATUS_OK;
+    return decoder_build(&decoder, dims, arena, out, err);
 }
 
 static const char *const model_types[] = {NULL};
@@ -89,9 +94,7 @@ const struct arch arch_kda = {
     .model_types = model_types,
     .check = check,
     .build = build,
-    .no_step = "the operators of Kimi delta attention are not described yet, only parameters are "
-               "known",
-    .no_step_status = STATUS_NO,
+    .bodies = kda_bodies,
     .prefix = "",
     .extra = extra,
 };

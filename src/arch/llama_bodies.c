@@ -1,61 +1,15 @@
 /*
- * llama: the operators of its pieces, as tables of lifetimes (src/body_builder.h tells how to read
+ * llama: the operators of its blocks, as tables of lifetimes (src/body_builder.h tells how to read
  * them). No rule lives here, only what is computed, in which order, and what then ends.
  *
  * Orders and lifetimes: spec MEMORY 2.4, 3.1, 3.3 and 4. Bytes moved: spec COST 3, lists (b) for
  * torch-compile and (c) for torch-eager. Weights cost a body nothing, they are the unit's.
  */
 #include "src/arch/arch.h"
+#include "src/arch/block_parts.h"
 #include "src/arch/body_tensors.h"
 #include "src/arch/outer_bodies.h"
 #include "src/body_builder.h"
-
-/* ---- torch-eager: norm -------------------------------------------------------------------- */
-
-static const struct body_row fused_norm[] = {
-    {RUN(RMS), MOVES(PER_TOKEN(4, H)), BORN(NORMED, RSTD), DIES(RSTD)},
-};
-static const struct body_row fused_norm_backward[] = {
-    {RUN(RMS), MORE_KERNELS(1), MOVES(PER_TOKEN(10, H)), BORN(G_NORM, D_BRANCH),
-     DIES(RSTD, IN, D_NORMED)},
-};
-
-static const struct body_row composite_norm[] = {
-    {RUN(TO), MOVES(PER_TOKEN(6, H)), BORN(X32)},
-    {RUN(POW), MOVES(PER_TOKEN(8, H)), BORN(SQUARE)},
-    {RUN(MEAN), MOVES(PER_TOKEN(4, H)), BORN(MEAN), DIES(SQUARE)},
-    {RUN(ADD), BORN(VARIANCE), DIES(MEAN)},
-    {RUN(RSQRT), BORN(RSTD), DIES(VARIANCE)},
-    {RUN(MUL), MOVES(PER_TOKEN(8, H)), BORN(SCALED), DIES(X32, RSTD)},
-    {RUN(TO), MOVES(PER_TOKEN(6, H)), BORN(UNWEIGHTED), DIES(SCALED)},
-    {RUN(MULW), MOVES(PER_TOKEN(4, H)), BORN(NORMED), DIES(UNWEIGHTED)},
-};
-/*
- * x reaches the result twice: through the product and through the mean of squares. List (c) has the
- * bytes of these steps (80 d) but none for the two sums in place, here and after the norm.
- */
-static const struct body_row composite_norm_backward[] = {
-    {RUN(MULW), MORE_KERNELS(2), MOVES(PER_TOKEN(12, H)),
-     BORN(D_UNWEIGHTED, D_WEIGHT_ROWS, G_NORM), DIES(D_WEIGHT_ROWS, UNWEIGHTED, D_NORMED)},
-    {RUN(TO), MOVES(PER_TOKEN(6, H)), BORN(D_SCALED), DIES(D_UNWEIGHTED)},
-    {RUN(MUL), MORE_KERNELS(2), MOVES(PER_TOKEN(24, H)), BORN(D_X32, D_RSTD_ROWS, D_RSTD),
-     DIES(D_RSTD_ROWS, D_SCALED)},
-    {RUN(RSQRT), BORN(D_MEAN), DIES(RSTD, D_RSTD)},
-    {RUN(MEAN), MOVES(PER_TOKEN(4, H)), BORN(D_SQUARE), DIES(D_MEAN)},
-    {RUN(POW), MOVES(PER_TOKEN(8, H)), BORN(POWER)},
-    {RUN(POW), MOVES(PER_TOKEN(8, H)), BORN(SLOPE), DIES(POWER)},
-    {RUN(POW), MOVES(PER_TOKEN(12, H)), BORN(D_BY_SQUARE), DIES(SLOPE, X32, D_SQUARE)},
-    {RUN(ADD), DIES(D_BY_SQUARE)},
-    {RUN(TO), MOVES(PER_TOKEN(6, H)), BORN(D_BRANCH), DIES(D_X32)},
-};
-
-/* The branch's gradient is added into the residual's buffer. */
-static const struct body_row residual_backward[] = {
-    {RUN(ADD), MOVES(PER_TOKEN(6, H)), DIES(D_BRANCH)},
-};
-static const struct body_row composite_residual_backward[] = {
-    {RUN(ADD), DIES(D_BRANCH)},
-};
 
 /* ---- torch-eager: attention --------------------------------------------------------------- */
 
@@ -64,14 +18,16 @@ static const struct body_row eager_attention[] = {
     {LINEAR(Q, H), BORN(Q)},
     {LINEAR(KV, H), BORN(K)},
     {LINEAR(KV, H), BORN(V)},
-    {RUN(TO), MOVES(PER_TOKEN(6, Q)), BORN(Q32)},
-    {RUN(TO), MOVES(PER_TOKEN(6, KV)), BORN(K32)},
-    {RUN(CMUL), .when = WHEN_REPEATED, MOVES(PER_TOKEN(12, Q)), BORN(Q_TURNED)},
-    {RUN(CMUL), .when = WHEN_REPEATED, MOVES(PER_TOKEN(12, KV)), BORN(K_TURNED)},
-    {RUN(CMUL), .when = WHEN_UNREPEATED, MOVES(PER_TOKEN(16, Q)), BORN(Q_TURNED)},
-    {RUN(CMUL), .when = WHEN_UNREPEATED, MOVES(PER_TOKEN(16, KV)), BORN(K_TURNED)},
-    {RUN(TO), MOVES(PER_TOKEN(6, Q)), BORN(Q_ROPE)},
-    {RUN(TO), MOVES(PER_TOKEN(6, KV)), BORN(K_ROPE), DIES(Q32, K32, Q_TURNED, K_TURNED, Q, K)},
+    {RUN(TO), .when = WHEN_CAST, MOVES(PER_TOKEN(6, Q)), BORN(Q32)},
+    {RUN(TO), .when = WHEN_CAST, MOVES(PER_TOKEN(6, KV)), BORN(K32)},
+    {RUN(CMUL), .when = WHEN_REPEATED, MOVES(FP32_PER_TOKEN(12, Q)), BORN(Q_TURNED)},
+    {RUN(CMUL), .when = WHEN_REPEATED, MOVES(FP32_PER_TOKEN(12, KV)), BORN(K_TURNED)},
+    {RUN(CMUL), .when = WHEN_UNREPEATED, MOVES(FP32_PER_TOKEN(16, Q)), BORN(Q_TURNED)},
+    {RUN(CMUL), .when = WHEN_UNREPEATED, MOVES(FP32_PER_TOKEN(16, KV)), BORN(K_TURNED)},
+    {RUN(TO), .when = WHEN_CAST, MOVES(PER_TOKEN(6, Q)), BORN(Q_ROPE)},
+    {RUN(TO), .when = WHEN_CAST, MOVES(PER_TOKEN(6, KV)), BORN(K_ROPE)},
+    ENDS_WHEN(WHEN_CAST, Q32, K32, Q_TURNED, K_TURNED),
+    ENDS(Q, K),
     {RUN(REPEAT), .when = WHEN_REPEATED, MOVES(PER_TOKEN(2, Q), PER_TOKEN(2, KV)), BORN(K_ALL)},
     {RUN(REPEAT), .when = WHEN_REPEATED, MOVES(PER_TOKEN(2, Q), PER_TOKEN(2, KV)), BORN(V_ALL),
      DIES(K_ROPE, V)},
@@ -81,61 +37,52 @@ static const struct body_row eager_attention[] = {
 };
 
 static const struct body_row eager_attention_backward[] = {
-    {LINEAR_DGRAD(H, Q), BORN(D_ATTENDED)},
-    {LINEAR_WGRAD(H, Q), BORN(G_O)},
+    {LINEAR_DGRAD(H, Q), BORN(D_ATTENDED), USES(D_OUT)},
+    {LINEAR_WGRAD(H, Q), BORN(G_O), USES(ATTENDED, D_OUT)},
     {ATTEND, MORE_KERNELS(2), BORN(D_Q_ROPE, D_K_ALL, D_V_ALL, ROW_SUMS, D_Q_SUM),
+     USES(D_Q_ROPE, D_K_ALL, D_V_ALL),
      DIES(ROW_SUMS, D_Q_SUM, LSE, ATTENDED, V_ALL, K_ALL, Q_ROPE, D_ATTENDED)},
     {RUN(REPEAT), .when = WHEN_REPEATED, MOVES(PER_TOKEN(2, Q), PER_TOKEN(2, KV)), BORN(D_V),
      DIES(D_V_ALL)},
     {RUN(REPEAT), .when = WHEN_REPEATED, MOVES(PER_TOKEN(2, Q), PER_TOKEN(2, KV)), BORN(D_K_ROPE),
      DIES(D_K_ALL)},
-    {RUN(TO), MOVES(PER_TOKEN(6, KV)), BORN(D_K32), DIES(D_K_ROPE)},
-    {RUN(TO), MOVES(PER_TOKEN(6, Q)), BORN(D_Q32), DIES(D_Q_ROPE)},
-    {RUN(CMUL), .when = WHEN_REPEATED, MOVES(PER_TOKEN(12, KV)), BORN(D_K_TURNED), DIES(D_K32)},
-    {RUN(CMUL), .when = WHEN_REPEATED, MOVES(PER_TOKEN(12, Q)), BORN(D_Q_TURNED), DIES(D_Q32)},
-    {RUN(CMUL), .when = WHEN_UNREPEATED, MOVES(PER_TOKEN(16, KV)), BORN(D_K_TURNED), DIES(D_K32)},
-    {RUN(CMUL), .when = WHEN_UNREPEATED, MOVES(PER_TOKEN(16, Q)), BORN(D_Q_TURNED), DIES(D_Q32)},
-    {RUN(TO), MOVES(PER_TOKEN(6, KV)), BORN(D_K), DIES(D_K_TURNED)},
-    {RUN(TO), MOVES(PER_TOKEN(6, Q)), BORN(D_Q), DIES(D_Q_TURNED)},
-    {LINEAR_DGRAD(KV, H), BORN(D_NORMED)},
-    {LINEAR_WGRAD(KV, H), BORN(G_V), DIES(D_V)},
-    {LINEAR_DGRAD(KV, H), BORN(D_NORMED2)},
-    {LINEAR_WGRAD(KV, H), BORN(G_K), DIES(D_K)},
-    {RUN(ADD), MOVES(PER_TOKEN(6, H)), DIES(D_NORMED2)},
-    {LINEAR_DGRAD(Q, H), BORN(D_NORMED3)},
+    {RUN(TO), .when = WHEN_CAST, MOVES(PER_TOKEN(6, KV)), BORN(D_K32), DIES(D_K_ROPE)},
+    {RUN(TO), .when = WHEN_CAST, MOVES(PER_TOKEN(6, Q)), BORN(D_Q32), DIES(D_Q_ROPE)},
+    {RUN(CMUL), .when = WHEN_REPEATED, MOVES(FP32_PER_TOKEN(12, KV)), BORN(D_K_TURNED),
+     DIES(D_K32)},
+    {RUN(CMUL), .when = WHEN_REPEATED, MOVES(FP32_PER_TOKEN(12, Q)), BORN(D_Q_TURNED), DIES(D_Q32)},
+    {RUN(CMUL), .when = WHEN_UNREPEATED, MOVES(FP32_PER_TOKEN(16, KV)), BORN(D_K_TURNED),
+     DIES(D_K32)},
+    {RUN(CMUL), .when = WHEN_UNREPEATED, MOVES(FP32_PER_TOKEN(16, Q)), BORN(D_Q_TURNED),
+     DIES(D_Q32)},
+    {RUN(TO), .when = WHEN_CAST, MOVES(PER_TOKEN(6, KV)), BORN(D_K), DIES(D_K_TURNED)},
+    {RUN(TO), .when = WHEN_CAST, MOVES(PER_TOKEN(6, Q)), BORN(D_Q), DIES(D_Q_TURNED)},
+    {LINEAR_DGRAD(KV, H), BORN(D_NORMED), USES(D_V)},
+    {LINEAR_WGRAD(KV, H), BORN(G_V), USES(NORMED), DIES(D_V)},
+    {LINEAR_DGRAD(KV, H), BORN(D_NORMED2), USES(D_K)},
+    {LINEAR_WGRAD(KV, H), BORN(G_K), USES(NORMED), DIES(D_K)},
+    {RUN(ADD), MOVES(PER_TOKEN(6, H)), CHANGES(D_NORMED), DIES(D_NORMED2)},
+    {LINEAR_DGRAD(Q, H), BORN(D_NORMED3), USES(D_Q)},
     {LINEAR_WGRAD(Q, H), BORN(G_Q), DIES(NORMED, D_Q)},
-    {RUN(ADD), MOVES(PER_TOKEN(6, H)), DIES(D_NORMED3)},
+    {RUN(ADD), MOVES(PER_TOKEN(6, H)), CHANGES(D_NORMED), DIES(D_NORMED3)},
 };
 
-static const struct body_same eager_unrepeated[] = {
-    {K_ALL, K_ROPE}, {V_ALL, V}, {D_K_ALL, D_K_ROPE}, {D_V_ALL, D_V}, {NO_TENSOR, NO_TENSOR}};
-
-/* ---- torch-eager: MLP --------------------------------------------------------------------- */
-
-static const struct body_row eager_mlp[] = {
-    {LINEAR(F, H), BORN(GATE)},
-    {RUN(SILU), MOVES(PER_TOKEN(4, F)), BORN(ACTIVE), DIES(GATE)},
-    {LINEAR(F, H), BORN(UP)},
-    {RUN(MUL), MOVES(PER_TOKEN(6, F)), BORN(PRODUCT), DIES(ACTIVE, UP)},
-    {LINEAR(H, F), BORN(BRANCH), DIES(PRODUCT, NORMED)},
-    {RUN(ADD), MOVES(PER_TOKEN(6, H)), BORN(OUT), DIES(BRANCH, IN)},
+static const struct body_same eager_same[] = {
+    {K_ALL, K_ROPE, WHEN_UNREPEATED},
+    {V_ALL, V, WHEN_UNREPEATED},
+    {D_K_ALL, D_K_ROPE, WHEN_UNREPEATED},
+    {D_V_ALL, D_V, WHEN_UNREPEATED},
+    {Q32, Q, WHEN_UNCAST}, /* RoPE */
+    {K32, K, WHEN_UNCAST},
+    {Q_ROPE, Q_TURNED, WHEN_UNCAST},
+    {K_ROPE, K_TURNED, WHEN_UNCAST},
+    {D_Q32, D_Q_ROPE, WHEN_UNCAST},
+    {D_K32, D_K_ROPE, WHEN_UNCAST},
+    {D_Q, D_Q_TURNED, WHEN_UNCAST},
+    {D_K, D_K_TURNED, WHEN_UNCAST},
+    NORM_CASTS,
+    {NO_TENSOR, NO_TENSOR, 0},
 };
-
-static const struct body_row eager_mlp_backward[] = {
-    {LINEAR_DGRAD(H, F), BORN(D_PRODUCT)},
-    {LINEAR_WGRAD(H, F), BORN(G_DOWN), DIES(PRODUCT)},
-    {RUN(MUL), MORE_KERNELS(1), MOVES(PER_TOKEN(12, F)), BORN(D_ACTIVE, D_UP),
-     DIES(UP, ACTIVE, D_PRODUCT)},
-    {LINEAR_DGRAD(F, H), BORN(D_NORMED)},
-    {LINEAR_WGRAD(F, H), BORN(G_UP), DIES(D_UP)},
-    {RUN(SILU), MOVES(PER_TOKEN(10, F)), BORN(D_GATE), DIES(GATE, D_ACTIVE)},
-    {LINEAR_DGRAD(F, H), BORN(D_NORMED2)},
-    {LINEAR_WGRAD(F, H), BORN(G_GATE), DIES(NORMED, D_GATE)},
-    {RUN(ADD), MOVES(PER_TOKEN(6, H)), DIES(D_NORMED2)},
-};
-
-/* A checkpointed region holds its input until its last node has run. */
-static const struct body_row eager_region_end[] = {ENDS(IN)};
 
 /* ---- torch-compile ------------------------------------------------------------------------ */
 
@@ -154,28 +101,33 @@ static const struct body_row compiled_attention[] = {
     {LINEAR(H, Q), BORN(BRANCH)},
     {RUN(FUSED), MOVES(PER_TOKEN(4, H)), BORN(OUT), DIES(BRANCH)},
 };
-static const struct body_row compiled_attention_end[] = {ENDS(RSTD, V, ATTENDED, LSE)};
+static const struct body_row compiled_attention_end[] = {ENDS(IN, RSTD, V, ATTENDED, LSE)};
 
 static const struct body_row compiled_attention_backward[] = {
-    {LINEAR_WGRAD(H, Q), BORN(G_O)},
-    {LINEAR_DGRAD(H, Q), BORN(D_ATTENDED)},
+    {LINEAR_WGRAD(H, Q), BORN(G_O), USES(ATTENDED, D_OUT)},
+    {LINEAR_DGRAD(H, Q), BORN(D_ATTENDED), USES(D_OUT)},
     {ATTEND, MORE_KERNELS(2), BORN(D_Q_ROPE, D_K_ALL, D_V_ALL, ROW_SUMS, D_Q_SUM),
+     USES(D_Q_ROPE, D_K_ALL, D_V_ALL, ATTENDED, LSE),
      DIES(D_Q_SUM, ROW_SUMS, D_ATTENDED, Q_ROPE, K_ALL, V_ALL)},
     {RUN(FUSED), .when = WHEN_REPEATED, MOVES(PER_TOKEN(4, Q), PER_TOKEN(4, KV)), BORN(D_K, D_V),
-     DIES(D_K_ALL, D_V_ALL)},
-    {RUN(FUSED), .when = WHEN_UNREPEATED, MOVES(PER_TOKEN(4, Q), PER_TOKEN(4, KV))},
-    {LINEAR_WGRAD(KV, H), BORN(G_V)},
+     CHANGES(D_Q_ROPE), DIES(D_K_ALL, D_V_ALL)},
+    {RUN(FUSED), .when = WHEN_UNREPEATED, MOVES(PER_TOKEN(4, Q), PER_TOKEN(4, KV)),
+     CHANGES(D_Q_ROPE, D_K_ALL)},
+    {LINEAR_WGRAD(KV, H), BORN(G_V), USES(NORMED, D_V)},
     {LINEAR_DGRAD(KV, H), BORN(D_NORMED), DIES(D_V)},
-    {LINEAR_WGRAD(KV, H), BORN(G_K)},
+    {LINEAR_WGRAD(KV, H), BORN(G_K), USES(NORMED, D_K)},
     {LINEAR_DGRAD(KV, H), BORN(D_NORMED2), DIES(D_K)},
-    {LINEAR_WGRAD(Q, H), BORN(G_Q)},
-    /* the norm's result is written over this product */
-    {LINEAR_DGRAD(Q, H), BORN(D_IN), DIES(D_Q_ROPE)},
-    {RUN(FUSED), MOVES(PER_TOKEN(20, H)), BORN(G_NORM), DIES(D_OUT, D_NORMED, D_NORMED2)},
+    {LINEAR_WGRAD(Q, H), BORN(G_Q), USES(NORMED, D_Q_ROPE)},
+    {LINEAR_DGRAD(Q, H), BORN(D_NORMED3), DIES(D_Q_ROPE)},
+    /* the input's gradient is written over the last summand */
+    {RUN(FUSED), MOVES(PER_TOKEN(20, H)), BORN(G_NORM), CHANGES(D_NORMED3),
+     USES(IN, RSTD, D_NORMED3), DIES(D_OUT, D_NORMED, D_NORMED2)},
 };
 
-static const struct body_same compiled_unrepeated[] = {
-    {V_ALL, V}, {D_K_ALL, D_K}, {D_V_ALL, D_V}, {NO_TENSOR, NO_TENSOR}};
+static const struct body_same compiled_same[] = {{V_ALL, V, WHEN_UNREPEATED},
+                                                 {D_K_ALL, D_K, WHEN_UNREPEATED},
+                                                 {D_V_ALL, D_V, WHEN_UNREPEATED},
+                                                 {NO_TENSOR, NO_TENSOR, 0}};
 
 static const struct body_row compiled_mlp[] = {
     {RUN(FUSED), .when = WHEN_FORWARD, MOVES(PER_TOKEN(4, H)), BORN(RSTD, NORMED)},
@@ -186,18 +138,21 @@ static const struct body_row compiled_mlp[] = {
     {LINEAR(H, F), BORN(OUT)},
     {RUN(FUSED), MOVES(PER_TOKEN(4, H))},
 };
-static const struct body_row compiled_mlp_end[] = {ENDS(IN, RSTD, GATE, UP)};
+static const struct body_row compiled_mlp_end[] = {ENDS(IN, RSTD, GATE, UP, PRODUCT)};
 
 static const struct body_row compiled_mlp_backward[] = {
-    {LINEAR_DGRAD(H, F), BORN(D_PRODUCT)},
-    {LINEAR_WGRAD(H, F), BORN(G_DOWN), DIES(PRODUCT)},
+    {LINEAR_DGRAD(H, F), BORN(D_PRODUCT), USES(D_OUT)},
+    {LINEAR_WGRAD(H, F), BORN(G_DOWN), USES(D_OUT), DIES(PRODUCT)},
     /* the gradient of up is written over that of the product */
-    {RUN(FUSED), MOVES(PER_TOKEN(11, F)), BORN(D_GATE), DIES(UP)},
-    {LINEAR_WGRAD(F, H), BORN(G_UP)},
+    {RUN(FUSED), MOVES(PER_TOKEN(11, F)), BORN(D_GATE), CHANGES(D_PRODUCT), USES(GATE, D_PRODUCT),
+     DIES(UP)},
+    {LINEAR_WGRAD(F, H), BORN(G_UP), USES(NORMED, D_PRODUCT)},
     {LINEAR_DGRAD(F, H), BORN(D_NORMED), DIES(D_PRODUCT)},
-    {LINEAR_WGRAD(F, H), BORN(G_GATE)},
-    {LINEAR_DGRAD(F, H), BORN(D_NORMED2), DIES(D_GATE, GATE, NORMED)},
-    {RUN(FUSED), MOVES(PER_TOKEN(14, H)), BORN(D_IN, G_NORM), DIES(D_NORMED, D_NORMED2, IN)},
+    {LINEAR_WGRAD(F, H), BORN(G_GATE), USES(NORMED, D_GATE)},
+    {LINEAR_DGRAD(F, H), BORN(D_NORMED2), DIES(D_GATE)},
+    ENDS(GATE, NORMED),
+    {RUN(FUSED), MOVES(PER_TOKEN(14, H)), BORN(D_IN, G_NORM), USES(RSTD, D_OUT),
+     DIES(D_NORMED, D_NORMED2, IN)},
 };
 
 /*
@@ -214,63 +169,32 @@ static const struct body_row compiled_mlp_late[] = {
     ENDS(D_OUT),
 };
 static const struct body_row compiled_attention_late_full[] = {
-    ENDS(NORMED, Q, V, ATTENDED, LSE, D_OUT, D_NORMED, D_NORMED2),
-    ENDS(IN),
+    HELD(NORMED, Q, V, ATTENDED, LSE, D_OUT, D_NORMED, D_NORMED2),
+    HELD(IN),
 };
 static const struct body_row compiled_mlp_late_full[] = {
     ENDS(NO_TENSOR), /* attention's first row comes before all of these */
     ENDS(D_OUT),
 };
 
-/* ---- final norm --------------------------------------------------------------------------- */
-
-/* The caller's variable holds the input until the final norm returns. */
-static const struct body_row final_norm_end[] = {ENDS(IN)};
-
 /* ---- parts -------------------------------------------------------------------------------- */
 
-#define RESIDUAL {IN, OUT, D_OUT, D_IN}
-#define ATTENTION_GRADS {G_Q, G_K, G_V, G_O, G_NORM}
-#define MLP_GRADS {G_GATE, G_UP, G_DOWN, G_NORM}
-
-#define EAGER_FORWARD(norm, core) .forward = {BODY_ROWS(norm), BODY_ROWS(core)}
-#define EAGER_BACKWARD(norm, core, sum) \
-    .backward = {BODY_ROWS(core##_backward), BODY_ROWS(norm##_backward), BODY_ROWS(sum)}
-
-#define EAGER_ATTENTION(norm, sum)                                    \
-    {                                                                 \
-        EAGER_FORWARD(norm, eager_attention),                         \
-        EAGER_BACKWARD(norm, eager_attention, sum),                   \
-        .late_backward = {[AC_FULL] = BODY_ROWS(eager_region_end)},   \
-        .boundary = RESIDUAL, .grads = ATTENTION_GRADS,               \
+#define ATTENTION_GRADS            \
+    {                              \
+        G_Q, G_K, G_V, G_O, G_NORM \
     }
-#define EAGER_MLP(norm, sum)                                          \
-    {                                                                 \
-        EAGER_FORWARD(norm, eager_mlp),                               \
-        EAGER_BACKWARD(norm, eager_mlp, sum),                         \
-        .boundary = RESIDUAL, .grads = MLP_GRADS,                     \
-    }
-#define FINAL_NORM(norm)                                              \
-    {                                                                 \
-        .forward = {BODY_ROWS(norm), BODY_ROWS(final_norm_end)},      \
-        .backward = {BODY_ROWS(norm##_backward)},                     \
-        .boundary = {IN, NORMED, D_NORMED, D_BRANCH},                 \
-        .grads = {G_NORM},                                            \
+#define MLP_GRADS                    \
+    {                                \
+        G_GATE, G_UP, G_DOWN, G_NORM \
     }
 
-static const struct body_part final_norm_parts[NORM_KIND_N] = {
-    [NORM_FUSED] = FINAL_NORM(fused_norm),
-    [NORM_COMPOSITE] = FINAL_NORM(composite_norm),
-};
-
-static const struct body_part eager_attention_parts[NORM_KIND_N] = {
-    [NORM_FUSED] = EAGER_ATTENTION(fused_norm, residual_backward),
-    [NORM_COMPOSITE] = EAGER_ATTENTION(composite_norm, composite_residual_backward),
-};
-
-static const struct body_part eager_mlp_parts[NORM_KIND_N] = {
-    [NORM_FUSED] = EAGER_MLP(fused_norm, residual_backward),
-    [NORM_COMPOSITE] = EAGER_MLP(composite_norm, composite_residual_backward),
+static const struct body_part eager_attention_core = {
+    .forward = {BODY_ROWS(eager_attention)},
+    .backward = {BODY_ROWS(eager_attention_backward)},
+    .late_backward = {[AC_FULL] = BODY_ROWS(eager_region_end)},
+    .boundary = EAGER_RESIDUAL,
+    .grads = ATTENTION_GRADS,
+    .same = eager_same,
 };
 
 static const struct body_part compiled_attention_part = {
@@ -279,8 +203,9 @@ static const struct body_part compiled_attention_part = {
     .late_forward = BODY_ROWS(compiled_attention_end),
     .late_backward = {[AC_NONE] = BODY_ROWS(compiled_attention_late),
                       [AC_FULL] = BODY_ROWS(compiled_attention_late_full)},
-    .boundary = RESIDUAL,
+    .boundary = {IN, OUT, D_OUT, D_NORMED3},
     .grads = ATTENTION_GRADS,
+    .same = compiled_same,
 };
 
 static const struct body_part compiled_mlp_part = {
@@ -289,41 +214,24 @@ static const struct body_part compiled_mlp_part = {
     .late_forward = BODY_ROWS(compiled_mlp_end),
     .late_backward = {[AC_NONE] = BODY_ROWS(compiled_mlp_late),
                       [AC_FULL] = BODY_ROWS(compiled_mlp_late_full)},
-    .boundary = RESIDUAL,
+    .boundary = {IN, OUT, D_OUT, D_IN},
     .grads = MLP_GRADS,
 };
-
-static enum status add_block(struct body_builder *builder, struct err *err)
-{
-    const struct body_options *options = &builder->table->options;
-    bool compiled = options->ops == OPS_TORCH_COMPILE;
-    struct body_recipe block = {
-        .kind = BODY_BLOCK,
-        .parts = {compiled ? &compiled_attention_part : &eager_attention_parts[options->norm],
-                  compiled ? &compiled_mlp_part : &eager_mlp_parts[options->norm]},
-        .n_part = 2,
-        .unrepeated = compiled ? compiled_unrepeated : eager_unrepeated,
-        .ac = options->ac,
-        .stopped_at = compiled ? NO_TENSOR : PRODUCT,
-    };
-    enum status status = body_builder_add(builder, &block, err);
-
-    for (uint32_t half = 0; half < 2 && !status && options->ac == AC_NONE; half++) {
-        struct body_recipe recipe = block;
-        recipe.kind = half == 0 ? BODY_ATTENTION : BODY_MLP;
-        recipe.parts[0] = block.parts[half];
-        recipe.n_part = 1;
-        status = body_builder_add(builder, &recipe, err);
-    }
-    return status;
-}
 
 /* Compilation and checkpointing go block by block: the rest is the same in all profiles. */
 enum status llama_bodies(const struct model *model, struct body_builder *builder, struct err *err)
 {
+    const struct body_options *options = &builder->table->options;
+    const struct body_norm *norm = &rms_norms[options->norm];
+    const struct body_part attention = block_part(&eager_attention_core, norm);
+    const struct body_part mlp = block_part(&swiglu_core, norm);
+    enum status status;
+
     builder->tensors = body_tensors; /* the builder has the sizes, and no block differs */
-    enum status status = add_block(builder, err);
-    if (!status)
-        status = outer_bodies(model, &final_norm_parts[builder->table->options.norm], builder, err);
-    return status;
+    if (options->ops == OPS_TORCH_COMPILE)
+        status = block_bodies(builder, &compiled_attention_part, &compiled_mlp_part, NO_TENSOR,
+                              err);
+    else
+        status = block_bodies(builder, &attention, &mlp, PRODUCT, err);
+    return status ? status : outer_bodies(model, norm, false, builder, err);
 }

@@ -1,5 +1,6 @@
 /*
- * Embedding, head and loss as tables of lifetimes (src/body_builder.h tells how to read them).
+ * Embedding, final norm, head and loss as tables of lifetimes (src/body_builder.h tells how to read
+ * them).
  *
  * Orders and lifetimes: spec MEMORY 2.4 and 4. Bytes moved: spec COST 3. Of learned positions and
  * of a tied weight the specs say nothing: the former are counted as an embedding of S rows, and the
@@ -10,7 +11,8 @@
 #include "src/arch/body_tensors.h"
 
 const struct body_tensor body_tensors[TENSOR_N] = {
-#define X(id, each, a, b) [id] = {{(each), DIM_##a, DIM_##b}, id >= LOGITS && id <= D_LOGITS32},
+#define X(id, each, a, b) \
+    [id] = {{(each), DIM_##a, DIM_##b, (each) != 2}, id >= LOGITS && id <= D_LOGITS32},
     TENSORS(X)
 #undef X
 };
@@ -20,47 +22,54 @@ static const struct body_row tokens_alone[] = {
 };
 static const struct body_row tokens_and_positions[] = {
     {RUN(EMBEDDING), MOVES(PER_TOKEN(12, H)), BORN(TOKEN_ROWS)},
-    {RUN(EMBEDDING), MOVES({12, DIM_S, DIM_H}), BORN(POSITION_ROWS)},
+    {RUN(EMBEDDING), MOVES({12, DIM_S, DIM_H, false}), BORN(POSITION_ROWS)},
     {RUN(ADD), MOVES(PER_TOKEN(6, H)), BORN(OUT), DIES(TOKEN_ROWS, POSITION_ROWS)},
 };
 
 /* The sum's gradient is that of the rows of one sequence; of several it is summed over them. */
+static const struct body_same embedding_same[] = {{D_POSITION_ROWS, D_OUT, WHEN_SINGLE},
+                                                  {NO_TENSOR, NO_TENSOR, 0}};
 static const struct body_row positions_backward[] = {
-    {RUN(SUM), .when = WHEN_BATCHED, MOVES(PER_TOKEN(2, H), {2, DIM_S, DIM_H}),
-     BORN(D_POSITION_ROWS)},
-    {RUN(EMBEDDING), MOVES({8, DIM_S, DIM_H}, {6, DIM_P, DIM_H}),
+    {RUN(SUM), .when = WHEN_BATCHED, MOVES(PER_TOKEN(2, H), {2, DIM_S, DIM_H, false}),
+     BORN(D_POSITION_ROWS), USES(D_OUT)},
+    {RUN(EMBEDDING), MOVES({8, DIM_S, DIM_H, false}, {6, DIM_P, DIM_H, false}),
      BORN(SORTED_POSITIONS, SORTED_POSITIONS_FROM, G_POSITIONS),
      DIES(SORTED_POSITIONS, SORTED_POSITIONS_FROM, D_POSITION_ROWS)},
 };
 static const struct body_row tokens_backward[] = {
-    {RUN(EMBEDDING), MOVES(PER_TOKEN(8, H), {6, DIM_V, DIM_H}),
+    {RUN(EMBEDDING), MOVES(PER_TOKEN(8, H), {6, DIM_V, DIM_H, false}),
      BORN(SORTED_IDS, SORTED_FROM, G_VOCAB), DIES(SORTED_IDS, SORTED_FROM, D_OUT)},
 };
 static const struct body_row tied_tokens_backward[] = {
-    {RUN(EMBEDDING), MOVES(PER_TOKEN(8, H), {6, DIM_V, DIM_H}),
+    {RUN(EMBEDDING), MOVES(PER_TOKEN(8, H), {6, DIM_V, DIM_H, false}),
      BORN(SORTED_IDS, SORTED_FROM, D_TABLE), DIES(SORTED_IDS, SORTED_FROM, D_OUT)},
-    {RUN(ADD), MOVES({6, DIM_V, DIM_H}), DIES(D_TABLE)},
+    {RUN(ADD), MOVES({6, DIM_V, DIM_H, false}), CHANGES(G_VOCAB), DIES(D_TABLE)},
 };
 
 static const struct body_row head[] = {
     {LINEAR(V, H), BORN(LOGITS), DIES(IN)},
 };
 static const struct body_row head_backward[] = {
-    {LINEAR_DGRAD(V, H), BORN(D_IN)},
+    {LINEAR_DGRAD(V, H), BORN(D_IN), USES(D_LOGITS)},
     {LINEAR_WGRAD(V, H), BORN(G_VOCAB), DIES(IN, D_LOGITS)},
 };
 
 /* Variant A of MEMORY 4: the logits are cast inside the loss and gone before backward. */
 static const struct body_row loss[] = {
-    {RUN(TO), MOVES(PER_TOKEN(6, V)), BORN(LOGITS32)},
-    {RUN(LOG_SOFTMAX), MOVES(PER_TOKEN(8, V)), BORN(LOG_PROBS)},
-    {RUN(NLL), DIES(LOGITS32, LOGITS)},
+    {RUN(TO), .when = WHEN_CAST, MOVES(PER_TOKEN(6, V)), BORN(LOGITS32)},
+    {RUN(LOG_SOFTMAX), MOVES(FP32_PER_TOKEN(8, V)), BORN(LOG_PROBS)},
+    {RUN(NLL), DIES(LOGITS32, LOGITS, LOG_PROBS)},
 };
 static const struct body_row loss_backward[] = {
-    {RUN(NLL), MOVES(PER_TOKEN(4, V)), BORN(D_LOG_PROBS)},
-    {RUN(LOG_SOFTMAX), MOVES(PER_TOKEN(12, V)), BORN(D_LOGITS32), DIES(LOG_PROBS, D_LOG_PROBS)},
-    {RUN(TO), MOVES(PER_TOKEN(6, V)), BORN(D_LOGITS), DIES(D_LOGITS32)},
+    {RUN(NLL), MOVES(FP32_PER_TOKEN(4, V)), BORN(D_LOG_PROBS)},
+    {RUN(LOG_SOFTMAX), MOVES(FP32_PER_TOKEN(12, V)), BORN(D_LOGITS32),
+     DIES(LOG_PROBS, D_LOG_PROBS)},
+    {RUN(TO), .when = WHEN_CAST, MOVES(PER_TOKEN(6, V)), BORN(D_LOGITS), DIES(D_LOGITS32)},
 };
+
+static const struct body_same loss_same[] = {{LOGITS32, LOGITS, WHEN_UNCAST},
+                                             {D_LOGITS32, D_LOGITS, WHEN_UNCAST},
+                                             {NO_TENSOR, NO_TENSOR, 0}};
 
 /* [tied][learned positions] */
 static const struct body_part embedding_parts[2][2] = {
@@ -71,7 +80,8 @@ static const struct body_part embedding_parts[2][2] = {
      {.forward = {BODY_ROWS(tokens_and_positions)},
       .backward = {BODY_ROWS(positions_backward), BODY_ROWS(tokens_backward)},
       .boundary = {IDS, OUT, D_OUT, NO_TENSOR},
-      .grads = {G_VOCAB, G_POSITIONS}}},
+      .grads = {G_VOCAB, G_POSITIONS},
+      .same = embedding_same}},
     {{.forward = {BODY_ROWS(tokens_alone)},
       .backward = {BODY_ROWS(tied_tokens_backward)},
       .boundary = {IDS, OUT, D_OUT, NO_TENSOR},
@@ -79,7 +89,8 @@ static const struct body_part embedding_parts[2][2] = {
      {.forward = {BODY_ROWS(tokens_and_positions)},
       .backward = {BODY_ROWS(positions_backward), BODY_ROWS(tied_tokens_backward)},
       .boundary = {IDS, OUT, D_OUT, NO_TENSOR},
-      .grads = {G_VOCAB, G_POSITIONS}}},
+      .grads = {G_VOCAB, G_POSITIONS},
+      .same = embedding_same}},
 };
 
 static const struct body_part head_part = {
@@ -89,22 +100,53 @@ static const struct body_part head_part = {
     .grads = {G_VOCAB},
 };
 
+/* The mean of hidden states: its backward spreads the loss's own gradient, one number. */
+static const struct body_row mean[] = {
+    {RUN(MEAN), MOVES(PER_TOKEN(2, H)), BORN(NUMBER), DIES(IN, NUMBER)},
+};
+static const struct body_row mean_backward[] = {
+    {RUN(MEAN), MOVES(PER_TOKEN(2, H)), BORN(D_IN), DIES(NUMBER)},
+};
+static const struct body_part mean_part = {
+    .forward = {BODY_ROWS(mean)},
+    .backward = {BODY_ROWS(mean_backward)},
+    .boundary = {IN, NO_TENSOR, NO_TENSOR, D_IN},
+};
+
 static const struct body_part loss_part = {
     .forward = {BODY_ROWS(loss)},
     .backward = {BODY_ROWS(loss_backward)},
     .boundary = {LOGITS, NO_TENSOR, NO_TENSOR, D_LOGITS},
+    .same = loss_same,
 };
 
-enum status outer_bodies(const struct model *model, const struct body_part *final_norm,
+/* The caller's variable holds the input until the final norm returns. */
+static const struct body_row final_norm_end[] = {ENDS(IN)};
+
+static struct body_part final_norm_part(const struct body_norm *norm, bool biased)
+{
+    return (struct body_part){
+        .forward = {norm->forward, BODY_ROWS(final_norm_end)},
+        .backward = {norm->backward},
+        .boundary = {IN, NORMED, D_NORMED, D_BRANCH},
+        .grads = {G_NORM, biased ? G_NORM_BIAS : NO_TENSOR},
+        .same = norm_same,
+    };
+}
+
+/* A recipe of a kind that the model has no piece of adds nothing. */
+enum status outer_bodies(const struct model *model, const struct body_norm *norm, bool biased,
                          struct body_builder *builder, struct err *err)
 {
     const struct dims *dims = &model->dims;
     const struct body_part *embedding = &embedding_parts[dims->tied][dims->positions > 0];
+    const struct body_part *of_loss = dims->vocab > 0 ? &loss_part : &mean_part;
+    const struct body_part final_norm = final_norm_part(norm, biased);
     const struct body_recipe recipes[] = {
         {.kind = BODY_EMBEDDING, .parts = {embedding}, .n_part = 1},
-        {.kind = BODY_NORM, .parts = {final_norm}, .n_part = 1},
+        {.kind = BODY_NORM, .parts = {&final_norm}, .n_part = 1},
         {.kind = BODY_HEAD, .parts = {&head_part}, .n_part = 1},
-        {.kind = BODY_LOSS, .parts = {&loss_part}, .n_part = 1},
+        {.kind = BODY_LOSS, .parts = {of_loss}, .n_part = 1},
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof recipes / sizeof *recipes && !status; i++)

@@ -1,15 +1,12 @@
 /*
  * simple-llm: the shape of a common FSDP2 tutorial. Its attention computes qkv_proj and does not
  * use the result, so that one parameter of each block never has a gradient. Source: INPUTS 2.3.
- *
- * Parameters only: a step that leaves gradients out is not built yet.
  */
 #include <inttypes.h>
 
 #include "src/arch/arch.h"
 #include "src/arch/arch_config.h"
 #include "src/arch/block.h"
-
 
 static enum status check(const struct dims *dims, struct err *err)
 {
@@ -38,7 +35,7 @@ static const struct block_param block[] = {
     {"norm1", "bias", {W_HIDDEN}, BODY_ATTENTION, BLOCK_NORM},
     {"norm2", "weight", {W_HIDDEN}, BODY_MLP, BLOCK_NORM},
     {"norm2", "bias", {W_HIDDEN}, BODY_MLP, BLOCK_NORM},
-    {"qkv_proj", "weight", {W_QKV, W_HIDDEN}, BODY_ATTENTION, 0},
+    {"qkv_proj", "weight", {W_QKV, W_HIDDEN}, BODY_ATTENTION, BLOCK_UNUSED},
     {"out_proj", "weight", {W_HIDDEN, W_QUERY}, BODY_ATTENTION, 0},
     {"mlp_gate_up", "weight", {W_TWO_INTERMEDIATE, W_HIDDEN}, BODY_MLP, 0},
     {"mlp_down", "weight", {W_HIDDEN, W_INTERMEDIATE}, BODY_MLP, 0},
@@ -74,10 +71,8 @@ const struct arch arch_simple_llm = {
     .model_types = model_types,
     .check = check,
     .build = build,
-    .no_step =
-        "its 'qkv_proj' is computed but not used, and a parameter without gradient cannot be "
-        "left out of the reductions yet",
-    .no_step_status = STATUS_NO,
+    .bodies = simple_bodies,
+    .norm_is_fused = true,
     .prefix = "",
     .extra = extra,
 };

@@ -111,7 +111,7 @@ void schedule_forward_body(struct schedule *sched, uint32_t s)
     sched->hidden = schedule_border_forward(sched, s, out);
 }
 
-/* Forward and backward of the loss, outside every unit; returns the gradient of the logits. */
+/* Forward and backward of the loss, outside every unit. Where nothing is trained that is all. */
 uint32_t schedule_loss(struct schedule *sched)
 {
     const struct body_pair *pair = &sched->bodies->pairs[sched->bodies->of_loss];
@@ -126,6 +126,10 @@ uint32_t schedule_loss(struct schedule *sched)
     build_access(&sched->build, sched->input, ACCESS_READ);
     if (pair->in_dies_in_forward)
         build_free(&sched->build, logits, INSTR_BY_BODY);
+    if (!pair->has_d_in) {
+        build_mark(&sched->build, PHASE_LOSS, true);
+        return NO_BUFFER;
+    }
     const bool has_head = sched->plan->segments[sched->plan->n_segment - 1].kind == BODY_HEAD;
     const uint32_t d_logits =
         boundary(sched, has_head ? ROLE_D_LOGITS : ROLE_D_HIDDEN, NO_SEGMENT, pair, SLOT_D_IN);

@@ -1,0 +1,89 @@
+/*
+ * A recipe on its way to tapes. Internal to src/body_*.c.
+ *
+ * A cell is a tensor of one part, a slot is what a cell is bound to: the boundary's and the
+ * gradients' once and for all, any other anew at each birth, so that a recompute has slots of its
+ * own. A step is a row that holds in a phase. body_autograd.c finds which steps run and where
+ * tensors end, body_tape.c writes that down, body_builder.c has the pairs made.
+ */
+#ifndef SRC_BODY_WALK_H
+#define SRC_BODY_WALK_H
+
+#include "src/body_builder.h"
+
+#define NO_SLOT UINT32_MAX
+enum { BODY_MAX_STEPS = 192, BODY_MAX_SLOTS = 4 * BODY_MAX_TENSORS };
+
+enum phase { FORWARD, REGION, RECOMPUTE, BACKWARD }; /* REGION: forward that keeps its input only */
+
+struct cell {
+    uint32_t slot;
+    uint32_t last; /* the operator of backward that names it last, by its first step */
+    bool wanted;   /* a step of backward that runs reads it, or it is what backward is for */
+    bool made;     /* by a step of backward that runs, whatever forward made under that name */
+    bool held;     /* saved though no step reads it */
+};
+
+struct step {
+    const struct body_row *row;
+    uint8_t part;
+    bool runs;
+};
+
+struct steps {
+    struct step at[BODY_MAX_STEPS];
+    uint32_t n;
+};
+
+struct walk {
+    struct body_builder *builder;
+    struct body_table *table;
+    const struct body_recipe *recipe;
+    struct body_pair pair;
+    struct cell cells[BODY_MAX_PARTS][BODY_MAX_TENSORS];
+    bool alive[BODY_MAX_SLOTS], of_backward[BODY_MAX_SLOTS];
+    enum phase phase;
+    uint64_t slot_bytes, flops;
+    bool too_large; /* sizes are checked as they are made, and asked about once, at the end */
+};
+
+static inline uint32_t walk_first_inner_slot(const struct walk *walk)
+{
+    return SLOT_GRAD + walk->pair.n_grad;
+}
+
+/* One tensor may go by several names: between parts, and by a part's own list. */
+struct cell *walk_cell(struct walk *walk, uint32_t part, uint8_t tensor);
+
+/* Outside of backward: whether the cell's tensor outlives its variable. */
+bool walk_keeps(const struct walk *walk, const struct cell *cell);
+
+/* The steps of the present phase, all running. */
+void walk_list_steps(struct walk *walk, struct steps *out);
+
+/* The step that starts the next operator. */
+uint32_t steps_next(const struct steps *steps, uint32_t at);
+
+/* Of backward's steps, lets those run that a gradient is made with, and marks what they want. */
+void walk_find_wanted(struct walk *walk, struct steps *backward);
+void walk_hold(struct walk *walk, const struct steps *backward);
+
+/* The step from which on a recompute bears nothing that is saved. */
+uint32_t walk_find_stop(struct walk *walk, const struct steps *recompute);
+
+/* All gradients that there are, as backward starts. */
+void walk_bear_grads(struct walk *walk);
+
+/* Writes the present phase: births and operators up to stop, deaths to the end. */
+void walk_write(struct walk *walk, const struct steps *steps, uint32_t stop);
+
+/* A slot of the pair; its index. */
+uint32_t walk_push_slot(struct walk *walk, uint8_t tensor, enum memory_class memory_class);
+/* The next gradient of the piece: its size is the parameter's, in the dtype of its policy. */
+uint32_t walk_push_grad(struct walk *walk);
+
+/* A product, or 0 and *too_large. */
+uint64_t body_times(bool *too_large, uint64_t a, uint64_t b);
+void body_add(bool *too_large, uint64_t *sum, uint64_t term);
+
+#endif
