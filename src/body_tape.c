@@ -58,11 +58,17 @@ uint32_t walk_push_slot(struct walk *walk, uint8_t tensor, enum memory_class mem
                       is->logits ? CLASS_LOGITS : memory_class);
 }
 
+/* Of the gradient in this slot. */
+static uint32_t param_of(const struct walk *walk, uint32_t slot)
+{
+    const struct model *model = walk->builder->model;
+    return model->piece_params[model->pieces[walk->pair.piece].param + slot - SLOT_GRAD];
+}
+
 uint32_t walk_push_grad(struct walk *walk)
 {
     const struct model *model = walk->builder->model;
-    const uint32_t at = model->pieces[walk->pair.piece].param + walk->pair.n_grad++;
-    const uint32_t param = model->piece_params[at];
+    const uint32_t param = param_of(walk, SLOT_GRAD + walk->pair.n_grad++);
     const struct param_policy *policy = &walk->builder->policy[param];
     const uint64_t bytes = body_times(&walk->too_large, model->params[param].numel,
                                       dtype_bytes((enum dtype)policy->grad));
@@ -101,11 +107,54 @@ static void bear_slot(struct walk *walk, uint32_t slot)
     push_tape(walk, TAPE_ALLOC, slot);
 }
 
+/* Whether autograd yields the gradient in this slot in another dtype than its operator does. */
+static bool is_cast(const struct walk *walk, uint32_t slot)
+{
+    if (slot < SLOT_GRAD || slot >= walk_first_inner_slot(walk))
+        return false;
+    const struct param_policy *policy = &walk->builder->policy[param_of(walk, slot)];
+    return policy->grad != policy->compute;
+}
+
+/* The operator's own result; the gradient is born when it is cast. */
+static void bear_uncast(struct walk *walk, uint32_t slot)
+{
+    const uint32_t param = param_of(walk, slot);
+    const uint64_t bytes =
+        body_times(&walk->too_large, walk->builder->model->params[param].numel,
+                   dtype_bytes((enum dtype)walk->builder->policy[param].compute));
+    assert(walk->n_uncast < BODY_MAX_UNCAST);
+    walk->uncast[walk->n_uncast].slot = push_bytes(walk, bytes, CLASS_TEMPORARY);
+    walk->uncast[walk->n_uncast].grad = slot;
+    bear_slot(walk, walk->uncast[walk->n_uncast++].slot);
+}
+
+/* One kernel a gradient, right behind its operator. */
+static void cast_grads(struct walk *walk)
+{
+    for (uint32_t i = 0; i < walk->n_uncast; i++) {
+        const uint32_t from = walk->uncast[i].slot, to = walk->uncast[i].grad;
+        const struct slot *slots = &walk->table->slots[walk->pair.slot];
+        const struct op op = {.kind = OP_TO,
+                              .pass = PASS_WGRAD,
+                              .kernels = 1,
+                              .bytes = slots[from].bytes + slots[to].bytes};
+        bear_slot(walk, to);
+        push_op(walk, &op);
+        walk->alive[from] = false;
+        push_tape(walk, TAPE_FREE, from);
+    }
+    walk->n_uncast = 0;
+}
+
 static void bear(struct walk *walk, struct cell *cell, uint8_t tensor)
 {
     if (cell->slot == NO_SLOT || cell->slot >= walk_first_inner_slot(walk))
         cell->slot = walk_push_slot(walk, tensor, CLASS_TEMPORARY);
-    bear_slot(walk, cell->slot);
+    if (is_cast(walk, cell->slot))
+        bear_uncast(walk, cell->slot);
+    else
+        bear_slot(walk, cell->slot);
 }
 
 void walk_bear_grads(struct walk *walk)
@@ -195,6 +244,7 @@ static void run(struct walk *walk, const struct step *first, const struct step *
             add_share(walk, step->row, &op);
     if (op.kernels > 0)
         push_op(walk, &op);
+    cast_grads(walk);
 }
 
 /* Forward's tables say where variables end; backward's are cut, so that all names count. */

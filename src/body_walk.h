@@ -35,6 +35,8 @@ struct steps {
     uint32_t n;
 };
 
+enum { BODY_MAX_UNCAST = 8 };
+
 struct walk {
     struct body_builder *builder;
     struct body_table *table;
@@ -43,6 +45,11 @@ struct walk {
     struct cell cells[BODY_MAX_PARTS][BODY_MAX_TENSORS];
     bool alive[BODY_MAX_SLOTS], of_backward[BODY_MAX_SLOTS];
     enum phase phase;
+    /* Gradients of the present operator that have to be cast: what it yields, what that becomes. */
+    struct {
+        uint32_t slot, grad;
+    } uncast[BODY_MAX_UNCAST];
+    uint32_t n_uncast;
     uint64_t slot_bytes, flops;
     bool too_large; /* sizes are checked as they are made, and asked about once, at the end */
 };

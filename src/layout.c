@@ -93,8 +93,6 @@ static void place_in_gather(const struct plan *plan, const struct param_policy *
         unit->wire = DTYPE_U8;
     cast->n_param++;
     cast->shard_elements += place->shard_elements;
-    if (policy->storage != policy->compute)
-        unit->cast_bytes += bytes;
     if (policy->shard_dim != 0) {
         unit->n_crosswise++;
         unit->crosswise_bytes += bytes * plan->shard_ranks;
@@ -153,6 +151,24 @@ static void count_trained(const struct param_policy *policy, const struct param_
     unit->grad_bytes += place->numel * dtype_bytes((enum dtype)policy->grad);
 }
 
+/*
+ * What is cast goes through a temporary. Where dtypes differ torch-2.15 and torch-pr196626 stage
+ * every group, also one that keeps its dtype; 2.15.0 views it as bytes, as it does all the rest.
+ */
+static void stage(const struct plan *plan, struct unit_layout *unit)
+{
+    const enum behavior behavior = plan->options.policy.behavior;
+    const bool stages_all = unit->wire == DTYPE_U8 && (behavior == BEHAVIOR_TORCH_2_15 ||
+                                                       behavior == BEHAVIOR_TORCH_PR196626);
+
+    for (uint8_t i = 0; i < unit->n_cast; i++) {
+        struct cast_group *group = &unit->casts[i];
+        group->staged = stages_all || group->storage != group->compute;
+        if (group->staged)
+            unit->staged_bytes += group->shard_elements * dtype_bytes((enum dtype)group->compute);
+    }
+}
+
 static enum status layout_unit(const struct plan *plan, const struct unit *unit,
                                struct param_layout *params, struct unit_layout *out,
                                struct err *err)
@@ -178,6 +194,7 @@ static enum status layout_unit(const struct plan *plan, const struct unit *unit,
         place_in_reduce(plan, policy, place, out);
         count_trained(policy, place, out);
     }
+    stage(plan, out);
     return STATUS_OK;
 }
 

@@ -44,9 +44,10 @@ struct bucket {
     uint8_t grad_dtypes; /* a bit for each dtype among its gradients */
 };
 
-/* Parameters of one (storage, compute) pair: one foreach copy casts them all. */
+/* Parameters of one (storage, compute) pair: one foreach copy stages them all. */
 struct cast_group {
     uint8_t storage, compute; /* enum dtype; equal where nothing is cast */
+    bool staged; /* cast to, or gathered in, a flat temporary before they go into the slice */
     uint32_t n_param;
     uint64_t shard_elements;
 };
@@ -61,8 +62,8 @@ struct unit_layout {
     uint64_t shard_bytes;     /* a rank's shards in the dtypes of storage */
     uint64_t slice_bytes;     /* a rank's slice of the all-gather */
     uint64_t full_bytes;      /* the unsharded parameters, with the padding of shards */
-    uint64_t cast_bytes;      /* of a rank's shards that copy-in casts, in the dtypes of compute */
-    uint8_t wire;             /* dtype of the all-gather: U8 where parameters differ in compute */
+    uint64_t staged_bytes; /* of a rank's shards that copy-in first casts or stages, as computed */
+    uint8_t wire;          /* dtype of the all-gather: U8 where parameters differ in compute */
     uint8_t n_cast, n_bucket;
     struct cast_group casts[MAX_CAST_GROUPS];
     struct bucket buckets[MAX_BUCKETS];

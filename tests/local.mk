@@ -69,6 +69,7 @@ c_tests = \
 	tests/exec.t \
 	tests/json.t \
 	tests/memory_curve.t \
+	tests/mixed.t \
 	tests/model.t \
 	tests/model_config.t \
 	tests/model_families.t \
@@ -125,6 +126,7 @@ tests_engine_random_t_SOURCES = tests/engine_random.c
 tests_exec_t_SOURCES = tests/exec.c
 tests_json_t_SOURCES = tests/json.c
 tests_memory_curve_t_SOURCES = tests/memory_curve.c
+tests_mixed_t_SOURCES = tests/mixed.c
 tests_model_t_SOURCES = tests/model.c
 tests_model_config_t_SOURCES = tests/model_config.c
 tests_model_families_t_SOURCES = tests/model_families.c

@@ -12,8 +12,8 @@ static bool is_kept(const struct schedule *sched, uint32_t u)
     return sched->units[u].kept != NO_BUFFER;
 }
 
-/* One foreach copy a group of equal dtypes for the casts, then one for all into the slice; K1 of
-   behavior unshard does both in one launch. */
+/* One foreach copy for each group that is staged, then one for all into the slice; K1 of behavior
+   unshard does both in one launch. */
 static uint16_t copy_in_kernels(const struct schedule *sched, const struct unit_layout *unit,
                                 bool casts)
 {
@@ -22,7 +22,7 @@ static uint16_t copy_in_kernels(const struct schedule *sched, const struct unit_
     if (sched->plan->options.policy.behavior == BEHAVIOR_UNSHARD)
         return 1;
     for (uint8_t i = 0; i < unit->n_cast && casts; i++)
-        if (unit->casts[i].storage != unit->casts[i].compute)
+        if (unit->casts[i].staged)
             n += ceil_div(unit->casts[i].n_param, FOREACH_TENSORS);
     return (uint16_t)n;
 }
@@ -31,15 +31,15 @@ static void copy_in(struct schedule *sched, uint32_t u)
 {
     const struct unit_layout *unit = layout_of(sched, u);
     const bool from_kept = is_kept(sched, u);
-    const bool casts = !from_kept && unit->cast_bytes > 0;
+    const bool casts = !from_kept && unit->staged_bytes > 0;
     const bool has_temp = casts && sched->plan->options.policy.behavior != BEHAVIOR_UNSHARD;
     const uint64_t ranks =
         from_kept ? sched->plan->options.reshard_ranks : sched->plan->shard_ranks;
     uint32_t temp = NO_BUFFER;
 
     if (has_temp) {
-        temp =
-            build_buffer(&sched->build, ROLE_CAST_TEMP, STREAM_AGI, (uint16_t)u, unit->cast_bytes);
+        temp = build_buffer(&sched->build, ROLE_CAST_TEMP, STREAM_AGI, (uint16_t)u,
+                            unit->staged_bytes);
         build_alloc(&sched->build, temp, 0);
     }
     sched->units[u].gathered = build_buffer(&sched->build, ROLE_GATHERED, STREAM_AGI, (uint16_t)u,
