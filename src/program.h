@@ -206,7 +206,8 @@ struct task {
     X(REDUCE_IN, "reduce_in", REDUCE_BUFFER)      \
     X(REDUCE_OUT, "reduce_out", REDUCE_BUFFER)    \
     X(PARTIAL, "partial", REDUCE_BUFFER)          \
-    X(GRAD_SHARD, "grad_shard", SHARDED_GRAD)
+    X(GRAD_SHARD, "grad_shard", SHARDED_GRAD)     \
+    X(QUOTIENT, "quotient", TEMPORARY)
 
 enum buffer_role {
 #define X(id, name, memory_class) ROLE_##id,
