@@ -31,6 +31,8 @@ tests_libtest_a_SOURCES = \
 	tests/oracle_event.h \
 	tests/oracle_folder.c \
 	tests/oracle_folder.h \
+	tests/oracle_numbers.c \
+	tests/oracle_numbers.h \
 	tests/oracle_peaks.c \
 	tests/oracle_peaks.h \
 	tests/oracle_plan.c \
@@ -84,6 +86,7 @@ c_tests = \
 	tests/model_families.t \
 	tests/model_json.t \
 	tests/oracle.t \
+	tests/oracle_values.t \
 	tests/place.t \
 	tests/place_random.t \
 	tests/plan.t \
@@ -133,6 +136,7 @@ tests_model_config_t_SOURCES = tests/model_config.c
 tests_model_families_t_SOURCES = tests/model_families.c
 tests_model_json_t_SOURCES = tests/model_json.c
 tests_oracle_t_SOURCES = tests/oracle.c
+tests_oracle_values_t_SOURCES = tests/oracle_values.c
 tests_place_t_SOURCES = tests/place.c
 tests_place_random_t_SOURCES = tests/place_random.c
 tests_plan_t_SOURCES = tests/plan.c
