@@ -86,6 +86,7 @@ c_tests = \
 	tests/model_families.t \
 	tests/model_json.t \
 	tests/oracle.t \
+	tests/oracle_mutate.t \
 	tests/oracle_values.t \
 	tests/place.t \
 	tests/place_random.t \
@@ -136,6 +137,7 @@ tests_model_config_t_SOURCES = tests/model_config.c
 tests_model_families_t_SOURCES = tests/model_families.c
 tests_model_json_t_SOURCES = tests/model_json.c
 tests_oracle_t_SOURCES = tests/oracle.c
+tests_oracle_mutate_t_SOURCES = tests/oracle_mutate.c
 tests_oracle_values_t_SOURCES = tests/oracle_values.c
 tests_place_t_SOURCES = tests/place.c
 tests_place_random_t_SOURCES = tests/place_random.c
