@@ -177,10 +177,9 @@ static void number_unit(struct cut *cut, uint32_t draft)
 static void note_inner(struct cut *cut, struct segment *segment, uint16_t unit)
 {
     struct plan *plan = cut->plan;
-    const uint16_t *inner = &plan->inner_units[segment->inner];
 
     for (uint32_t i = 0; i < segment->n_inner; i++)
-        if (inner[i] == unit)
+        if (plan->inner_units[segment->inner + i] == unit)
             return;
     plan->inner_units =
         arena_grow(cut->arena, plan->inner_units, &cut->cap_inner,
