@@ -177,10 +177,9 @@ static void number_unit(struct cut *cut, uint32_t draft)
 static void note_inner(struct cut *cut, struct segment *segment, uint16_t unit)
 {
     struct plan *plan = cut->plan;
-    const uint16_t *inner = &plan->inner_units[segment->inner];
 
     for (uint32_t i = 0; i < segment->n_inner; i++)
-        if (inner[i] == unit)
+        if (plan->inner_units[segment->inner + i] == unit)
             return;
     plan->inner_units =
         arena_grow(cut->arena, plan->inner_units, &cut->cap_inner,
@@ -224,13 +223,28 @@ static void number_units(struct cut *cut)
         number_segment(cut, i);
 }
 
-/* Managed parameters by unit, in registration order; member counts those that have a gradient. */
+/* Parameters as fully_shard finds them: of a module after those of its children. */
+static uint32_t visit_params(const struct model *model, uint32_t module, uint32_t *order,
+                             uint32_t n)
+{
+    const struct module *at = &model->modules[module];
+
+    for (uint32_t child = module + 1; child < at->end; child = model->modules[child].end)
+        n = visit_params(model, child, order, n);
+    for (uint32_t param = at->first_param; param < at->end_param; param++)
+        if (model->params[param].module == module)
+            order[n++] = param;
+    return n;
+}
+
+/* Managed parameters by unit; member counts those that have a gradient. */
 static void place_params(struct cut *cut, uint32_t *member)
 {
     struct plan *plan = cut->plan;
     const struct model *model = cut->model;
     uint32_t *filled = arena_array(cut->arena, uint32_t, plan->n_unit);
     uint32_t *n_grad = arena_array(cut->arena, uint32_t, plan->n_unit);
+    uint32_t *order = arena_array(cut->arena, uint32_t, model->n_param);
     uint32_t next = 0;
 
     for (uint32_t i = 0; i < plan->n_unit; i++) {
@@ -238,13 +252,15 @@ static void place_params(struct cut *cut, uint32_t *member)
         next += plan->units[i].n_param;
     }
     plan->unit_params = arena_array(cut->arena, uint32_t, next + 1);
+    visit_params(model, 0, order, 0);
     for (uint32_t i = 0; i < model->n_param; i++) {
-        if (!cut_is_managed(cut, i))
+        const uint32_t param = order[i];
+        if (!cut_is_managed(cut, param))
             continue;
-        const uint16_t unit = cut->units[cut_owner(cut, i)].unit;
-        plan->unit_params[plan->units[unit].param + filled[unit]++] = i;
-        if (plan->policy[i].has_grad)
-            member[i] = n_grad[unit]++;
+        const uint16_t unit = cut->units[cut_owner(cut, param)].unit;
+        plan->unit_params[plan->units[unit].param + filled[unit]++] = param;
+        if (plan->policy[param].has_grad)
+            member[param] = n_grad[unit]++;
     }
 }
 

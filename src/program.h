@@ -213,7 +213,8 @@ struct task {
     X(REDUCE_OUT, "reduce_out", REDUCE_BUFFER)    \
     X(SCALAR, "scalar", TEMPORARY)                \
     X(PARTIAL, "partial", REDUCE_BUFFER)          \
-    X(GRAD_SHARD, "grad_shard", SHARDED_GRAD)
+    X(GRAD_SHARD, "grad_shard", SHARDED_GRAD)     \
+    X(QUOTIENT, "quotient", TEMPORARY)
 
 enum buffer_role {
 #define X(id, name, memory_class) ROLE_##id,

@@ -25,6 +25,23 @@ tests_libtest_a_SOURCES = \
 	tests/fake_backend.h \
 	tests/make.c \
 	tests/make.h \
+	tests/oracle_compare.c \
+	tests/oracle_compare.h \
+	tests/oracle_event.c \
+	tests/oracle_event.h \
+	tests/oracle_folder.c \
+	tests/oracle_folder.h \
+	tests/oracle_numbers.c \
+	tests/oracle_numbers.h \
+	tests/oracle_peaks.c \
+	tests/oracle_peaks.h \
+	tests/oracle_plan.c \
+	tests/oracle_project.c \
+	tests/oracle_project.h \
+	tests/oracle_read.c \
+	tests/oracle_read.h \
+	tests/oracle_rows.c \
+	tests/oracle_rows.h \
 	tests/plan_rig.c \
 	tests/plan_rig.h \
 	tests/quoted.c \
@@ -74,6 +91,9 @@ c_tests = \
 	tests/model_config.t \
 	tests/model_families.t \
 	tests/model_json.t \
+	tests/oracle.t \
+	tests/oracle_mutate.t \
+	tests/oracle_values.t \
 	tests/place.t \
 	tests/place_random.t \
 	tests/plan.t \
@@ -131,6 +151,9 @@ tests_model_t_SOURCES = tests/model.c
 tests_model_config_t_SOURCES = tests/model_config.c
 tests_model_families_t_SOURCES = tests/model_families.c
 tests_model_json_t_SOURCES = tests/model_json.c
+tests_oracle_t_SOURCES = tests/oracle.c
+tests_oracle_mutate_t_SOURCES = tests/oracle_mutate.c
+tests_oracle_values_t_SOURCES = tests/oracle_values.c
 tests_place_t_SOURCES = tests/place.c
 tests_place_random_t_SOURCES = tests/place_random.c
 tests_plan_t_SOURCES = tests/plan.c
@@ -177,6 +200,21 @@ sh_tests = \
 dist_check_SCRIPTS += $(sh_tests)
 TESTS += $(c_tests) $(sh_tests)
 EXTRA_DIST += tests/tap.sh tests/command_rig.sh tests/history_1.sql
+EXTRA_DIST += \
+	tests/oracle/README.md \
+	tests/oracle/record.py \
+	tests/oracle/pytorch-tests-accumulation.json \
+	tests/oracle/pytorch-tests-comm.json \
+	tests/oracle/pytorch-tests-divide.json \
+	tests/oracle/pytorch-tests-memory.json \
+	tests/oracle/torch-2.11.0-fake-8.json \
+	tests/oracle/torch-2.11.0-gloo-1.json \
+	tests/oracle/torch-2.11.0-gloo-2.json \
+	tests/oracle/torch-2.11.0-gloo-4.json \
+	tests/oracle/torch-2.15.0-fake-8.json \
+	tests/oracle/torch-2.15.0-gloo-1.json \
+	tests/oracle/torch-2.15.0-gloo-2.json \
+	tests/oracle/torch-2.15.0-gloo-4.json
 EXTRA_DIST += \
 	tests/trace_recount.py \
 	tests/golden/first-step-only.txt \

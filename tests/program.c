@@ -221,6 +221,31 @@ static void collectives_of_the_public_trace(void)
     make_release(&made);
 }
 
+static unsigned count_steady(const struct made *made, enum task_kind kind)
+{
+    const struct section *steady = &made->program.sections[SECTION_STEADY];
+    unsigned count = 0;
+    for (uint32_t i = steady->begin; i < steady->end; i++)
+        count += made->program.instrs[i].op == INSTR_LAUNCH &&
+                 made->program.tasks[made->program.instrs[i].id].kind == kind;
+    return count;
+}
+
+/* Over one rank a copy stands for the reduce-scatter, and nobody multiplies by 1 / factor. */
+static void one_rank_divides_by_a_kernel(void)
+{
+    for (unsigned factor = 0; factor < 3; factor++) {
+        struct plan_options options = small_options("block");
+        struct made made;
+        options.gpus = 1;
+        options.divide_factor = factor;
+        make_init(&made, "llama3-8b", 2, &options);
+        is_int(count_steady(&made, TASK_PRE_DIVIDE), factor > 1 ? made.plan.n_unit : 0,
+               "one rank divides by %u", factor);
+        make_release(&made);
+    }
+}
+
 int main(void)
 {
     const struct plan_options torchtitan = small_options("torchtitan");
@@ -233,5 +258,6 @@ int main(void)
     middle_blocks_are_the_same();
     hash_is_identity();
     collectives_of_the_public_trace();
+    one_rank_divides_by_a_kernel();
     return tap_done();
 }

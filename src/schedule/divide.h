@@ -10,7 +10,9 @@
 #include "src/program.h"
 
 struct divide {
-    double pre, post; /* divisors before the reduce-scatter and after all; 1: no division */
+    /* Divisors before the reduce-scatter, in the copy that stands for it over one rank, after all;
+       1: no division. */
+    double pre, copy, post;
     enum reduction reduce_scatter, all_reduce;
 };
 

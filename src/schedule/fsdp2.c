@@ -156,10 +156,11 @@ static void forward(struct schedule *sched)
     build_mark(&sched->build, PHASE_FORWARD, true);
 }
 
-/* The root's final callback: what no node reduced, then stream C sees every gradient. */
+/* The root's final callback: what no node reduced, outer units first, then stream C sees every
+   gradient. */
 static void finish_backward(struct schedule *sched)
 {
-    for (uint32_t u = sched->plan->n_unit; u-- > 0;)
+    for (uint32_t u = 0; u < sched->plan->n_unit; u++)
         if (!sched->units[u].done)
             post_backward(sched, u);
     for (uint32_t u = 0; u < sched->plan->n_unit; u++)

@@ -160,6 +160,24 @@ static void pre_divide(struct schedule *sched, uint32_t u, uint32_t b, uint32_t 
     build_access(&sched->build, in, ACCESS_UPDATE);
 }
 
+/* Where no collective multiplies, an explicit factor divides on the way, into a temporary. */
+static uint32_t divide_copy(struct schedule *sched, uint32_t u, uint32_t b, uint32_t in)
+{
+    const struct bucket *bucket = &layout_of(sched, u)->buckets[b];
+    const uint32_t quotient =
+        build_buffer(&sched->build, ROLE_QUOTIENT, STREAM_RS, (uint16_t)u,
+                     bucket->padded_elements * dtype_bytes((enum dtype)bucket->dtype));
+
+    build_alloc(&sched->build, quotient, 0);
+    struct task *task = build_launch(&sched->build, TASK_PRE_DIVIDE, STREAM_RS, (uint16_t)u);
+    task->dtype = bucket->dtype;
+    task->bucket = (uint8_t)b;
+    task->elements = bucket->padded_elements;
+    build_access(&sched->build, in, ACCESS_READ);
+    build_access(&sched->build, quotient, ACCESS_WRITE);
+    return quotient;
+}
+
 /* The collective; of one rank a copy on the same stream stands in its place. */
 static void reduce_scatter(struct schedule *sched, uint32_t u, uint32_t b, uint32_t in,
                            uint32_t out)
@@ -170,6 +188,7 @@ static void reduce_scatter(struct schedule *sched, uint32_t u, uint32_t b, uint3
 
     if (divide.pre != 1)
         pre_divide(sched, u, b, in);
+    const uint32_t from = divide.copy != 1 ? divide_copy(sched, u, b, in) : in;
     struct task *task = build_launch(&sched->build, alone ? TASK_POST_REDUCE : TASK_REDUCE_SCATTER,
                                      STREAM_RS, (uint16_t)u);
     task->dtype = bucket->dtype;
@@ -179,8 +198,10 @@ static void reduce_scatter(struct schedule *sched, uint32_t u, uint32_t b, uint3
         task->comm = sched->plan->options.separate_reduce_comm ? COMM_REDUCE : COMM_SHARD;
         task->reduction = divide.reduce_scatter;
     }
-    build_access(&sched->build, in, ACCESS_READ);
+    build_access(&sched->build, from, ACCESS_READ);
     build_access(&sched->build, out, ACCESS_WRITE);
+    if (from != in)
+        build_free(&sched->build, from, 0);
 }
 
 /* in is packed on stream C. */

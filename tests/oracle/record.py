@@ -527,6 +527,7 @@ TITAN = ["--units", "torchtitan"]
 FP32 = ["--param-dtype", "fp32"]
 HSDP = ["--replicas", "2"]
 LAST = ["--sync", "last"]
+KEEP = ["--reshard-backward", "last", "--last-backward", "last"]
 TWO = ["--accum", "2"]
 
 
@@ -587,9 +588,9 @@ def cases_accumulation():
     yield llama("accum-sync-last-fp32", *BLOCK, *TWO, *LAST, *FP32, where="fake-8")
     yield llama("accum-sync-last-bf16", *BLOCK, *TWO, *LAST, "--reduce-dtype", "bf16",
                 where="fake-8")
-    yield llama("accum-keep", *TITAN, *TWO, *LAST, "--reshard-backward", "last")
-    yield llama("accum-keep-no-reshard", *TITAN, *TWO, *LAST, "--reshard-backward", "last",
-                "--reshard", "no", where="fake-8")
+    yield llama("accum-keep", *TITAN, *TWO, *LAST, *KEEP)
+    yield llama("accum-keep-no-reshard", *TITAN, *TWO, *LAST, *KEEP, "--reshard", "no",
+                where="fake-8")
     yield llama("accum-3", *BLOCK, "--accum", "3", where="fake-8")
 
 
@@ -662,9 +663,9 @@ def cases_for(group, ranks, pattern):
 DEFAULTS = {"batch": "2", "accum": "1", "units": "block", "reshard": "auto", "prefetch": "0",
             "prefetch-backward": "0", "ac": "none", "storage-dtype": "fp32",
             "param-dtype": "bf16", "reduce-dtype": "fp32", "keep-fp32": "", "arrange": "native",
-            "sync": "every", "all-reduce": "every", "replicas": "1", "reshard-backward": "yes",
-            "keep-unsharded-in-backward": "", "freeze": "", "ignore": "", "unused": "skip",
-            "divide-factor": "", "force-sum": "no", "reduce-inputs": "1",
+            "sync": "every", "all-reduce": "every", "replicas": "1", "reshard-backward": "every",
+            "last-backward": "every", "no-unshard-backward": "", "freeze": "", "ignore": "",
+            "unused": "skip", "divide-factor": "", "force-sum": "no", "reduce-inputs": "1",
             "separate-reduce-comm": "no", "shard-dim": ""}
 
 
@@ -836,12 +837,12 @@ def set_prefetch(model, modules, options):
 
 
 def set_switches(model, options):
-    if options.divide_factor:
-        for module in model.modules():
-            if isinstance(module, FSDPModule):
-                module.set_gradient_divide_factor(float(options.divide_factor))
-    if options.force_sum == "yes":
-        model.set_force_sum_reduction_for_comms(True)
+    # These two act on one unit, the others on all below.
+    for module in model.modules():
+        if isinstance(module, FSDPModule) and options.divide_factor:
+            module.set_gradient_divide_factor(float(options.divide_factor))
+        if isinstance(module, FSDPModule) and options.force_sum == "yes":
+            module.set_force_sum_reduction_for_comms(True)
     if options.unused == "zero":
         model.set_reduce_scatter_unused_params(True)
     if options.reduce_inputs > 1:
@@ -849,7 +850,7 @@ def set_switches(model, options):
     if options.separate_reduce_comm == "yes":
         model.set_separate_reduce_scatter_group()
     for name, module in model.named_modules():
-        if isinstance(module, FSDPModule) and matches(options.keep_unsharded_in_backward, name):
+        if isinstance(module, FSDPModule) and matches(options.no_unshard_backward, name):
             module.set_unshard_in_backward(False)
 
 
@@ -1077,8 +1078,9 @@ class Job:
         if options.all_reduce == "last":
             model.set_requires_all_reduce(is_last)
         if options.reshard_backward == "last":
-            model.set_is_last_backward(is_last)
             model.set_reshard_after_backward(is_last)
+        if options.last_backward == "last":
+            model.set_is_last_backward(is_last)
 
     def compute_gradients(self):
         """The losses of the step's microbatches."""
