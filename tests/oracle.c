@@ -7,7 +7,7 @@
 #include "tests/tap.h"
 
 /*
- * Cases that no options express, or whose model cannot be run yet. '*' stands for any letters. A row
+ * Cases that no options express. '*' stands for any letters. A row
  * that matches no case, or one that would compare, is a failure: then it has to go.
  */
 static const struct {
@@ -21,21 +21,8 @@ static const struct {
     {"pt units with an unused module", "a unit of which one module never runs"},
     {"pt counts, manual reshard", "a reshard by hand between forward and backward"},
     {"pt counts, set_reshard_after_forward yes, root only", "a reshard of the root alone"},
-    {"*/llama-freeze-*", "bodies bear the gradients of frozen parameters"},
-    {"*/llama-ignore", "bodies bear the gradients of ignored parameters"},
-    {"*/simple-unused*", "simple-llm has no bodies"},
-    {"*/kda-*", "kda has no bodies"},
 };
 enum { N_NOT_COMPARED = sizeof not_compared / sizeof *not_compared };
-
-/* Where a release does what we have under another name: doc/oracle.md says why. */
-static const struct {
-    const char *cases;
-    enum oracle_check check;
-    const char *behavior;
-} differences[] = {
-    {"torch-2.15.0/*", ORACLE_CHECK_READS, "torch-pr196626"},
-};
 
 /* The row of not_compared, or N_NOT_COMPARED. */
 static int listed_row(const struct oracle_case *of)
@@ -46,45 +33,13 @@ static int listed_row(const struct oracle_case *of)
     return row;
 }
 
-/* The behavior that a known difference is compared with, or NULL. */
-static const char *known_behavior(const struct oracle_case *of, enum oracle_check check)
-{
-    for (size_t i = 0; i < sizeof differences / sizeof *differences; i++)
-        if (differences[i].check == check && text_matches(differences[i].cases, of->name))
-            return differences[i].behavior;
-    return NULL;
-}
-
-static bool agrees_under(const struct oracle_case *of, const char *behavior,
-                         enum oracle_check check, struct text *why)
-{
-    struct oracle_plan plan;
-    struct arena arena;
-    bool agrees = false;
-
-    arena_init(&arena);
-    if (oracle_plan_init(of, behavior, &plan, NULL) == STATUS_OK) {
-        const struct oracle_subject subject = oracle_subject_of(of, &plan.prepared, &arena);
-        agrees = oracle_agrees(&subject, check, why);
-    }
-    oracle_plan_release(&plan);
-    arena_release(&arena);
-    return agrees;
-}
-
-static bool agrees(const struct oracle_subject *subject, enum oracle_check check, struct text *why)
-{
-    const char *behavior = known_behavior(subject->of, check);
-    return behavior ? agrees_under(subject->of, behavior, check, why)
-                    : oracle_agrees(subject, check, why);
-}
-
 static void check_one(const struct oracle_subject *subject, enum oracle_check check)
 {
     struct text why;
 
     text_init(&why);
-    if (!ok(agrees(subject, check, &why), "%s: %s", subject->of->name, oracle_check_name(check)))
+    if (!ok(oracle_agrees(subject, check, &why), "%s: %s", subject->of->name,
+            oracle_check_name(check)))
         tap_note("%s", why.at);
     text_release(&why);
 }
@@ -106,7 +61,7 @@ static bool all_agree(const struct oracle_subject *subject)
     text_init(&why);
     for (int check = 0; check < ORACLE_CHECK_N && agree; check++)
         agree = !oracle_check_stated(subject->of, (enum oracle_check)check) ||
-                agrees(subject, (enum oracle_check)check, &why);
+                oracle_agrees(subject, (enum oracle_check)check, &why);
     text_release(&why);
     return agree;
 }
@@ -132,7 +87,7 @@ static void check_planned(const struct oracle_case *of, uint32_t hits[N_NOT_COMP
 {
     struct oracle_plan plan;
     struct err err = {0};
-    const bool made = oracle_plan_init(of, NULL, &plan, &err) == STATUS_OK;
+    const bool made = oracle_plan_init(of, &plan, &err) == STATUS_OK;
 
     if (!made && listed_row(of) == N_NOT_COMPARED && !ok(made, "%s: there is a program", of->name))
         tap_note("%s", err.text);

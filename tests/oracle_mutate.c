@@ -271,7 +271,7 @@ static void mutate_file(const struct oracle_file *file, void *context)
         struct oracle_plan plan;
         if (of->n_arg == 0 || !(of->events.stated || of->n_peak > 0))
             continue;
-        if (oracle_plan_init(of, NULL, &plan, NULL) == STATUS_OK)
+        if (oracle_plan_init(of, &plan, NULL) == STATUS_OK)
             mutate_case(of, &plan, context);
         oracle_plan_release(&plan);
     }

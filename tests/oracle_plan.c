@@ -41,8 +41,7 @@ static int fill_args(const struct oracle_case *of, struct oracle_plan *plan, cha
     return n;
 }
 
-enum status oracle_plan_init(const struct oracle_case *of, const char *behavior,
-                             struct oracle_plan *out, struct err *err)
+enum status oracle_plan_init(const struct oracle_case *of, struct oracle_plan *out, struct err *err)
 {
     char *args[MAX_ARGS], units[40] = "";
 
@@ -55,8 +54,6 @@ enum status oracle_plan_init(const struct oracle_case *of, const char *behavior,
     }
     const int n = fill_args(of, out, args, units);
     enum status status = options_parse(&sim, n, args, &out->options, err);
-    if (!status && behavior)
-        status = options_take(&out->options, OPTION_BEHAVIOR, behavior, err);
     return status ? status : prepare(&out->options, &out->prepared, err);
 }
 

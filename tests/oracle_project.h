@@ -18,9 +18,8 @@ struct oracle_plan {
     char model_file[32], units_file[32]; /* removed by the release */
 };
 
-/* behavior: another than the options name, or NULL. */
-enum status oracle_plan_init(const struct oracle_case *of, const char *behavior,
-                             struct oracle_plan *out, struct err *err);
+enum status oracle_plan_init(const struct oracle_case *of, struct oracle_plan *out,
+                             struct err *err);
 void oracle_plan_release(struct oracle_plan *plan);
 
 /* One event more than the file can say: in which span, and what a pack reads. */

@@ -128,7 +128,7 @@ static void check_numbers(const struct oracle_case *of)
     is_near(numbers.sgd.norm[0], norm_of(&numbers.gradients), 1e-6,
             "%s: the norm is that of the gradients", of->name);
     is_near(numbers.adamw.norm[0], numbers.sgd.norm[0], 0, "%s: both start alike", of->name);
-    if (oracle_plan_init(of, NULL, &plan, &err) == STATUS_OK)
+    if (oracle_plan_init(of, &plan, &err) == STATUS_OK)
         check_against_plan(of, &numbers, &plan.prepared.plan);
     oracle_plan_release(&plan);
     arena_release(&arena);

@@ -691,7 +691,7 @@ def matches(patterns, name):
 
 def full_args(case, ranks):
     args = ["--gpus", str(ranks), "--batch", DEFAULTS["batch"], *case.args]
-    return args + (["--behavior", "torch-2.15"] if IS_215 else [])
+    return args + (["--behavior", "torch-2.15.0"] if IS_215 else [])
 
 
 # ---- applying fully_shard -----------------------------------------------------------------------
