@@ -35,4 +35,32 @@ ok "and has a verdict for each pair" is "$(grep -c '"can":' "$tmp/out")" 15
 check llama3-8b --keep-fp32 '*nrom*'
 ok "a pattern that matches nothing is a typing error: exit code 2" is "$code" 2
 ok "and is named" grep -q "keep-fp32: no parameter matches '\*nrom\*'" "$tmp/err"
+
+check kda-1.75b --behavior torch-2.15
+ok "FP32 in modules of their own: native, or by dtype" is "$code $(verdict torch-2.15)" "0 yes yes no"
+check kda-flat --behavior torch-2.15
+ok "beside BF16 in one module: native only" is "$code $(verdict torch-2.15)" "0 yes no no"
+ok "and the siblings are named" grep -q "'layers.0.self_attn.A_log' (fp32) from" "$tmp/out"
+
+# --- plan, side by side
+run plan kda-1.75b --units torchtitan --behavior torch-2.11,torch-pr196626 \
+    --arrange native,by-dtype,precast --no-db --json
+ok "plan compares arrangements and behaviors: exit code 0" is "$code" 0
+# rows: of each "BEHAVIOR ARRANGE", and "refused" where it is
+rows() {
+    sed -n 's/^			"\(behavior\|arrange\|refused\)":[[:blank:]]*"\([^"]*\).*/\1 \2/p' "$tmp/out" | awk '
+        $1 == "behavior" { row = $2 }
+        $1 == "arrange" { print row, $2 }
+        $1 == "refused" { print "refused" }'
+}
+ok "each row says which it is, four can be built" is "$(rows | grep -vc refused)" 6
+ok "a pair that does not exist stands there, refused" is "$(rows | grep -c refused)" 2
+ok "with its reason" grep -q '"refused":	"arrangement precast does not exist: torch-2.11' "$tmp/out"
+ok "a row has its copies" is "$(grep -c '"packing_ns":' "$tmp/out")" 4
+ok "and where their prices come from" is "$(grep -c '"prices_measured_on":	"H100"' "$tmp/out")" 4
+run plan kda-1.75b --units torchtitan --behavior torch-pr196626,unshard --no-db
+ok "a table of copies" grep -q '^copies of a step, ms' "$tmp/out"
+ok "our kernels' prices are a prediction" grep -q 'unshard  *native .* predicted$' "$tmp/out"
+run plan llama3-8b --layers 1 --units block --no-db
+ok "no such table where there is nothing to compare" is "$(grep -c '^copies of' "$tmp/out")" 0
 done_testing
