@@ -56,6 +56,7 @@ c_tests = \
 	tests/chrome_random.t \
 	tests/cluster.t \
 	tests/cost.t \
+	tests/cost_comm.t \
 	tests/cost_data.t \
 	tests/cost_formula.t \
 	tests/cost_unit.t \
@@ -106,6 +107,7 @@ tests_chrome_t_SOURCES = tests/chrome.c
 tests_chrome_random_t_SOURCES = tests/chrome_random.c
 tests_cluster_t_SOURCES = tests/cluster.c
 tests_cost_t_SOURCES = tests/cost.c
+tests_cost_comm_t_SOURCES = tests/cost_comm.c
 tests_cost_data_t_SOURCES = tests/cost_data.c
 tests_cost_formula_t_SOURCES = tests/cost_formula.c
 tests_cost_unit_t_SOURCES = tests/cost_unit.c
