@@ -16,9 +16,10 @@
 #include "src/backend.h"
 
 struct span {
-    uint32_t task, step; /* step as in struct launch */
+    uint32_t task, step;            /* step as in struct launch */
     int64_t launch_ns, launched_ns; /* the host begins to issue it, has issued its last kernel */
     int64_t start_ns, end_ns;       /* the device begins, is done */
+    int64_t worked_ns; /* its end, had the host issued all of it at once; not after end_ns */
 };
 
 struct engine;

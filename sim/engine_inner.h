@@ -76,11 +76,6 @@ static inline int64_t later(int64_t a, int64_t b)
 void engine_run_streams(struct engine *engine);
 /* The same, and then every queue is done; else STATUS_RUN. */
 enum status engine_run_all(struct engine *engine, struct err *err);
-/*
- * When all is done: the end of a span, had the host issued all of it at once. *passed, 0 at first,
- * is the caller's place among the collectives, for spans of C in their order.
- */
-int64_t engine_worked_end(const struct engine *engine, uint32_t id, uint32_t *passed);
 /* STATUS_RUN: host (what it waits for) and all streams that are not done, with what stops them. */
 enum status engine_deadlock(const struct engine *engine, const char *host, struct err *err);
 

@@ -22,16 +22,15 @@
  * When work of task_ns that starts at start_ns on C is done. Work is counted in units of which C
  * does full a ns alone and 1000 a ns beside a collective: 1 to 1/(1+c), without a fraction.
  */
-static inline int64_t slowed_end(const struct engine *engine, uint32_t *passed, int64_t start_ns,
-                                 int64_t task_ns)
+static inline int64_t slowed_end(struct engine *engine, int64_t start_ns, int64_t task_ns)
 {
     const int64_t full = 1000 + (int64_t)engine->prices->contention_permille;
     int64_t now = start_ns, work = task_ns * full;
-    uint32_t i = *passed;
+    uint32_t i = engine->n_passed;
 
     while (i < engine->n_started && engine->spans[engine->collectives[i]].end_ns <= start_ns)
         i++;
-    *passed = i;
+    engine->n_passed = i;
     for (; i < engine->n_started; i++) {
         const struct span *collective = &engine->spans[engine->collectives[i]];
         if (collective->start_ns > now) {
@@ -64,30 +63,17 @@ static bool run_task(struct engine *engine, struct queue *queue, uint32_t bit, u
     span->start_ns = later(span->start_ns, queue->free_ns);
     if (collective) {
         span->start_ns = later(span->start_ns, engine->comm_free_ns);
-        span->end_ns = later(span->end_ns, span->start_ns + task_ns);
-        engine->comm_free_ns = span->end_ns;
         engine->n_started++;
         engine->awake |= engine->comm_waiters;
         engine->comm_waiters = 0;
-    } else if (bit == BIT_C) {
-        span->end_ns =
-            later(span->end_ns, slowed_end(engine, &engine->n_passed, span->start_ns, task_ns));
-    } else {
-        span->end_ns = later(span->end_ns, span->start_ns + task_ns);
     }
+    span->worked_ns = bit == BIT_C && !collective ? slowed_end(engine, span->start_ns, task_ns)
+                                                  : span->start_ns + task_ns;
+    span->end_ns = later(span->end_ns, span->worked_ns);
+    if (collective)
+        engine->comm_free_ns = span->end_ns;
     queue->free_ns = span->end_ns;
     return true;
-}
-
-int64_t engine_worked_end(const struct engine *engine, uint32_t id, uint32_t *passed)
-{
-    const struct span *span = &engine->spans[id];
-    const struct task *task = &engine->program->tasks[span->task];
-    const int64_t task_ns = engine->prices->task_ns[span->task];
-
-    if (task->stream == STREAM_C && task->comm == COMM_NONE)
-        return slowed_end(engine, passed, span->start_ns, task_ns);
-    return span->start_ns + task_ns;
 }
 
 static void reach_record(struct engine *engine, const struct queue *queue, uint32_t id)
