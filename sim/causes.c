@@ -25,11 +25,11 @@ struct replay {
 
 static void link_collectives(struct replay *replay)
 {
-    const struct engine *engine = replay->engine;
-
-    for (uint32_t i = 0; i < engine->n_collective; i++)
-        replay->before_on_comm[engine->collectives[i]] =
-            i > 0 ? engine->collectives[i - 1] : NO_SPAN;
+    for (uint32_t c = 0; c < COMM_N; c++) {
+        const struct comm_queue *comm = &replay->engine->comms[c];
+        for (uint32_t i = 0; i < comm->n; i++)
+            replay->before_on_comm[comm->spans[i]] = i > 0 ? comm->spans[i - 1] : NO_SPAN;
+    }
 }
 
 static bool is_collective(const struct engine *engine, uint32_t span)

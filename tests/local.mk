@@ -33,6 +33,8 @@ tests_libtest_a_SOURCES = \
 	tests/run_make.h \
 	tests/slow_alloc.c \
 	tests/slow_alloc.h \
+	tests/slow_engine.c \
+	tests/slow_engine.h \
 	tests/slow_memory.c \
 	tests/store_rig.c \
 	tests/store_rig.h \
@@ -61,6 +63,7 @@ c_tests = \
 	tests/cost_formula.t \
 	tests/cost_unit.t \
 	tests/engine.t \
+	tests/engine_comms.t \
 	tests/engine_random.t \
 	tests/exec.t \
 	tests/json.t \
@@ -112,6 +115,7 @@ tests_cost_data_t_SOURCES = tests/cost_data.c
 tests_cost_formula_t_SOURCES = tests/cost_formula.c
 tests_cost_unit_t_SOURCES = tests/cost_unit.c
 tests_engine_t_SOURCES = tests/engine.c
+tests_engine_comms_t_SOURCES = tests/engine_comms.c
 tests_engine_random_t_SOURCES = tests/engine_random.c
 tests_exec_t_SOURCES = tests/exec.c
 tests_json_t_SOURCES = tests/json.c
