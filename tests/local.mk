@@ -161,6 +161,7 @@ sh_tests = \
 	tests/explain_command.sh \
 	tests/history.sh \
 	tests/includes.sh \
+	tests/overlap_command.sh \
 	tests/plan_command.sh \
 	tests/query_command.sh \
 	tests/trace_command.sh \
