@@ -222,7 +222,7 @@ JOIN string AS members ON members.id = unit.members_id;
 --   name             what it does and for whom
 --   kind             forward, backward, all_gather, reduce_scatter, ...
 --   collective       1: it communicates
---   stream           C computes, AG and RS communicate, AGI copies
+--   stream           C computes; AG, RS and AR communicate; AGI copies
 --   phase            forward, loss, backward, optimizer
 --   unit, unit_name  whose it is, or NULL
 --   microbatch       from 0 on, or NULL

@@ -21,16 +21,15 @@ struct replay {
     struct origin *starts;    /* by span */
     uint32_t *before_on_comm; /* by span: the collective before it, or NO_SPAN */
     struct cause *causes;
-    int64_t *worked_ns;
 };
 
 static void link_collectives(struct replay *replay)
 {
-    const struct engine *engine = replay->engine;
-
-    for (uint32_t i = 0; i < engine->n_collective; i++)
-        replay->before_on_comm[engine->collectives[i]] =
-            i > 0 ? engine->collectives[i - 1] : NO_SPAN;
+    for (uint32_t c = 0; c < COMM_N; c++) {
+        const struct comm_queue *comm = &replay->engine->comms[c];
+        for (uint32_t i = 0; i < comm->n; i++)
+            replay->before_on_comm[comm->spans[i]] = i > 0 ? comm->spans[i - 1] : NO_SPAN;
+    }
 }
 
 static bool is_collective(const struct engine *engine, uint32_t span)
@@ -57,13 +56,11 @@ static void replay_stream(struct replay *replay, enum stream stream)
     const struct queue *queue = &engine->queues[stream];
     struct origin origin = {.kind = ORIGIN_HOST};
     int64_t free_ns = 0;
-    uint32_t passed = 0;
 
     for (uint32_t i = 0; i < queue->n; i++) {
         const uint32_t op = queue->items[i] & ITEM_OP, id = queue->items[i] >> ITEM_OP_BITS;
         if (op == ITEM_LAUNCH) {
             find_start(replay, id, free_ns, origin);
-            replay->worked_ns[id] = engine_worked_end(engine, id, &passed);
             free_ns = engine->spans[id].end_ns;
             origin = (struct origin){.id = id, .kind = ORIGIN_SPAN};
         } else if (op == ITEM_RECORD) {
@@ -129,7 +126,6 @@ void causes_find(const struct engine *engine, struct arena *arena, struct causes
         .starts = arena_array(arena, struct origin, engine->n_span),
         .before_on_comm = arena_array(arena, uint32_t, engine->n_span),
         .causes = arena_array(arena, struct cause, engine->n_span),
-        .worked_ns = arena_array(arena, int64_t, engine->n_span),
     };
 
     link_collectives(&replay);
@@ -140,7 +136,6 @@ void causes_find(const struct engine *engine, struct arena *arena, struct causes
         .program = engine->program,
         .spans = engine->spans,
         .starts = replay.causes,
-        .worked_ns = replay.worked_ns,
         .stops = find_stops(&replay, arena),
         .n_span = engine->n_span,
         .n_stop = engine->n_stop,

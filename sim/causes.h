@@ -3,7 +3,8 @@
  *
  * A start is the latest of what it had to wait for; the cause is the one that was the latest, and
  * of equal ones the nearest: its stream, then its communicator, then the host. Nothing is recorded
- * while the clock runs but where the host stood still, so that who only wants times pays nothing.
+ * while the clock runs but ends of work and where the host stood still, so that who only wants times
+ * pays nothing.
  */
 #ifndef SIM_CAUSES_H
 #define SIM_CAUSES_H
@@ -34,8 +35,7 @@ struct host_stop {
 struct causes {
     const struct program *program;
     const struct span *spans;
-    const struct cause *starts; /* by span */
-    const int64_t *worked_ns;   /* by span: its end, had the host issued it at once; not after it */
+    const struct cause *starts;    /* by span */
     const struct host_stop *stops; /* in order of time */
     uint32_t n_span, n_stop;
 };

@@ -25,7 +25,7 @@ struct unit_price {
     uint64_t elements;
     uint16_t kernels;
     uint32_t variant;
-    uint8_t dtype;
+    uint8_t dtype, comm;
     bool known;
 };
 
@@ -115,19 +115,21 @@ static enum status price_body(struct pricing *p, const struct task *task, struct
 }
 
 /* An all-reduce without a row of its own is a reduce-scatter and an all-gather. */
-static double collective_s(const struct pricing *p, const struct task *task, enum task_kind kind)
+static double collective_s(struct pricing *p, const struct task *task, enum task_kind kind)
 {
-    const struct comm_ranks comm = comm_ranks_of(p->program->plan, (enum comm)task->comm);
-    const struct collective_row *row = cost_collective_row(p->cluster, kind, comm.per_node);
+    const enum comm comm = (enum comm)task->comm;
+    const struct comm_ranks ranks = comm_ranks_of(p->program->plan, comm);
+    const struct collective_row *row = cost_collective_row(p->cluster, kind, ranks.per_node);
     const double bytes = (double)task->elements * (double)dtype_bytes((enum dtype)task->dtype);
 
     if (!row && kind == TASK_ALL_REDUCE)
         return collective_s(p, task, TASK_REDUCE_SCATTER) + collective_s(p, task, TASK_ALL_GATHER);
-    return cost_collective_s(&p->rates, row, bytes, (double)comm.ranks / (double)comm.per_node,
-                             (double)comm.per_node);
+    cost_extent_collective(&p->extent, kind, comm, ranks);
+    return cost_collective_s(&p->rates, row, bytes, (double)ranks.ranks / (double)ranks.per_node,
+                             (double)ranks.per_node);
 }
 
-static double task_s(const struct pricing *p, const struct task *task)
+static double task_s(struct pricing *p, const struct task *task)
 {
     const enum task_kind kind = (enum task_kind)task->kind;
     return task_kind_is_collective(kind) ? collective_s(p, task, kind)
@@ -143,7 +145,7 @@ static int64_t last_of(int64_t ns, uint16_t kernels)
 static bool asks_same(const struct unit_price *known, const struct task *task, uint32_t variant)
 {
     return known->known && known->elements == task->elements && known->kernels == task->kernels &&
-           known->dtype == task->dtype && known->variant == variant;
+           known->dtype == task->dtype && known->comm == task->comm && known->variant == variant;
 }
 
 static enum status price_unit_task(struct pricing *p, const struct task *task, struct price *out,
@@ -165,6 +167,7 @@ static enum status price_unit_task(struct pricing *p, const struct task *task, s
             .elements = task->elements,
             .kernels = task->kernels,
             .dtype = task->dtype,
+            .comm = task->comm,
             .known = true,
             .variant = variant,
         };

@@ -23,10 +23,9 @@ static void see(struct cost_extent *extent, enum quantity quantity, uint64_t val
 
 void cost_extent_init(struct cost_extent *extent, const struct plan *plan)
 {
-    for (int q = 0; q < QUANTITY_N; q++) {
+    *extent = (struct cost_extent){0};
+    for (int q = 0; q < QUANTITY_N; q++)
         extent->min[q] = UINT64_MAX;
-        extent->max[q] = 0;
-    }
     see(extent, QUANTITY_HIDDEN, plan->model->dims.hidden);
     see(extent, QUANTITY_TOKENS, plan->options.batch * plan->options.seq);
     see(extent, QUANTITY_SEQ, plan->options.seq);
@@ -49,6 +48,13 @@ void cost_extent_op(struct cost_extent *extent, const struct op *op)
     case COST_MEMORY:
         break;
     }
+}
+
+void cost_extent_collective(struct cost_extent *extent, enum task_kind kind, enum comm comm,
+                            struct comm_ranks ranks)
+{
+    see(extent, QUANTITY_RANKS, ranks.ranks);
+    extent->row_readers[kind] |= (uint8_t)(1u << comm);
 }
 
 static bool has_range(const struct rate *rate, const struct valid_range *range)
@@ -125,18 +131,28 @@ static void tell_rates(const struct cluster *cluster, const struct cost_extent *
     }
 }
 
-static void tell_rows(const struct cluster *cluster, const struct plan *plan, struct text *text)
+/*
+ * Of the communicators that read rows of a kind: how many ranks one has in a node, each once. One of
+ * a single rank in each node has its adapters alone, and of a row next to nothing.
+ */
+static void tell_row(const struct cluster *cluster, const struct plan *plan, enum task_kind kind,
+                     uint32_t readers, struct text *text)
 {
-    if (plan->world == 1)
-        return;
-    for (int kind = 0; kind < TASK_KIND_N; kind++) {
-        const struct collective_row *row =
-            task_kind_is_collective(kind) ? cost_collective_row(cluster, kind, plan->gpus_per_node)
-                                          : NULL;
-        if (row && row->ranks != plan->gpus_per_node)
-            text_add(text, "%s%s of %" PRIu64 " ranks in a node (that of %u is taken)",
-                     text->length ? "; " : "", task_kind_name(kind), plan->gpus_per_node,
-                     row->ranks);
+    uint64_t told[COMM_N];
+    uint32_t n = 0;
+
+    for (; readers != 0; readers &= readers - 1) {
+        const enum comm comm = (enum comm)__builtin_ctz(readers);
+        const uint64_t ranks = comm_ranks_of(plan, comm).per_node;
+        const struct collective_row *row = cost_collective_row(cluster, kind, ranks);
+        bool known = row->ranks == ranks || ranks == 1;
+        for (uint32_t i = 0; i < n; i++)
+            known |= told[i] == ranks;
+        if (known)
+            continue;
+        told[n++] = ranks;
+        text_add(text, "%s%s of %" PRIu64 " ranks in a node (that of %u is taken)",
+                 text->length ? "; " : "", task_kind_name(kind), ranks, row->ranks);
     }
 }
 
@@ -148,7 +164,8 @@ const char *cost_leaves_table(const struct cluster *cluster, const struct progra
 
     text_init(&text);
     tell_rates(cluster, extent, &text);
-    tell_rows(cluster, program->plan, &text);
+    for (int kind = 0; kind < TASK_KIND_N; kind++)
+        tell_row(cluster, program->plan, (enum task_kind)kind, extent->row_readers[kind], &text);
     if (text.length)
         told = arena_strdup(arena, text.at);
     text_release(&text);

@@ -46,7 +46,7 @@ static struct cause walk_host(const struct walk *walk, int64_t ns)
 static struct cause walk_span(const struct walk *walk, struct cause held)
 {
     const struct span *span = &walk->causes->spans[held.span];
-    const bool host_late = span->end_ns > walk->causes->worked_ns[held.span];
+    const bool host_late = span->end_ns > span->worked_ns;
 
     add_piece(walk, (struct path_piece){
                         .begin_ns = host_late ? span->launched_ns : span->start_ns,

@@ -3,7 +3,7 @@
  *
  * Its pieces are without a gap: in each either the device runs a task or the host issues one, and
  * what follows could not begin before its end. So the pieces of a step sum to the step, to the ns.
- * What a slowed kernel loses to contention is in its piece.
+ * What a slowed kernel loses to contention, or a collective to another on its wire, is in its piece.
  */
 #ifndef SIM_CRITICAL_PATH_H
 #define SIM_CRITICAL_PATH_H

@@ -46,7 +46,8 @@ static void set_host_costs(struct engine *engine)
 
 /*
  * No time passes the sum of all that was issued, slowed: issued * full / 1000, and 1 ns of rounding
- * a task. Work is counted in ns * full. Half of the range is kept for the rounding.
+ * a task; what a collective loses on a shared wire another one does in that time. Work is counted in
+ * ns * full, full being 1000 or more. Half of the range is kept for the rounding.
  */
 static enum status set_range(struct engine *engine, struct err *err)
 {
@@ -70,6 +71,34 @@ static enum status out_of_range(struct engine *engine, uint32_t task, struct err
                    program_task_name(engine->program, task, name));
 }
 
+/* Which collectives have to split their speed; see engine.h for why. */
+static bool share_wire(const struct plan *plan, enum comm a, enum comm b)
+{
+    const struct comm_ranks x = comm_ranks_of(plan, a), y = comm_ranks_of(plan, b);
+
+    if ((a == COMM_REPLICATE) == (b == COMM_REPLICATE))
+        return true;
+    return (x.ranks > x.per_node) == (y.ranks > y.per_node);
+}
+
+static void set_comms(struct engine *engine)
+{
+    const struct plan *plan = engine->program->plan;
+
+    engine->comm_bits = 0;
+    for (uint32_t c = 0; c < COMM_N; c++)
+        if (comm_ranks_of(plan, (enum comm)c).ranks > 1)
+            engine->comm_bits |= 1u << c;
+    for (uint32_t c = 0; c < COMM_N; c++) {
+        struct comm_queue *comm = &engine->comms[c];
+        comm->n = comm->n_started = comm->n_passed = comm->waiters = comm->wire = 0;
+        comm->free_ns = 0;
+        for (uint32_t other = 0; other < COMM_N; other++)
+            if (share_wire(plan, (enum comm)c, (enum comm)other))
+                comm->wire |= engine->comm_bits & 1u << other;
+    }
+}
+
 static enum status engine_open(void *self, const struct program *program,
                                const struct placement *placement, struct err *err)
 {
@@ -77,16 +106,18 @@ static enum status engine_open(void *self, const struct program *program,
 
     (void)placement;
     engine->program = program;
-    engine->host_ns = engine->comm_free_ns = 0;
-    engine->n_span = engine->n_record = engine->n_collective = engine->n_step = engine->n_stop = 0;
-    engine->n_started = engine->n_passed = 0;
-    engine->comm_waiters = engine->awake = 0;
+    engine->host_ns = engine->wire_ns = 0;
+    engine->horizon_ns = INT64_MAX;
+    engine->n_span = engine->n_record = engine->n_step = engine->n_stop = 0;
+    engine->open = engine->awake = 0;
+    engine->computing = false;
     for (uint32_t s = 0; s < STREAM_N; s++) {
         struct queue *queue = &engine->queues[s];
         queue->n = queue->next = 0;
         queue->free_ns = 0;
     }
     set_host_costs(engine);
+    set_comms(engine);
     engine->latest = arena_grow(engine->arena, engine->latest, &engine->cap_latest,
                                 program->n_event, sizeof *engine->latest);
     if (program->n_event > 0)
@@ -131,9 +162,11 @@ static enum status engine_launch(void *self, const struct launch *launch, struct
         .end_ns = engine->host_ns + issue_ns + last_ns,
     };
     engine->host_ns += issue_ns;
-    if (task->comm != COMM_NONE)
-        APPEND(engine, engine->collectives, engine->n_collective, engine->cap_collective,
-               engine->n_span);
+    if (task->comm != COMM_NONE) {
+        struct comm_queue *comm = &engine->comms[task->comm];
+        assert(engine->comm_bits >> task->comm & 1);
+        APPEND(engine, comm->spans, comm->n, comm->cap, engine->n_span);
+    }
     queue_add(engine, task->stream, ITEM_LAUNCH, engine->n_span);
     APPEND(engine, engine->spans, engine->n_span, engine->cap_span, span);
     return STATUS_OK;

@@ -2,12 +2,20 @@
  * The virtual clock: a backend that turns a priced program into spans.
  *
  * Streams and communicators are queues, the host issues at its own cost, and compute (stream C)
- * runs at 1/(1+c) while a collective runs. All integer; ties break by issue order: same input, same
- * spans. It never sees an address.
+ * runs at 1/(1+c) while a collective runs, however many do. All integer; ties break by issue order:
+ * same input, same spans. It never sees an address.
+ *
+ * A second communicator is a second queue, but not more bandwidth: k collectives that run side by
+ * side on a wire have 1/k of their speed each (spec COST 4; of all of their time, as if a start were
+ * bandwidth too). Those over a shard's ranks share one wire: what crosses nodes loads the links
+ * inside as well, at about their bandwidth (on H100 340 of 350 GB/s). Replicas use one adapter in G,
+ * with G ranks of a shard in a node. So their all-reduces share with the others where both stay
+ * inside nodes or both cross them; across nodes, beside shards inside, they have their own wire.
  *
  * How: calls of exec only queue, with the host's time. Then streams run as far as known events
- * allow, C last of all: when all others are blocked, they are blocked by C, so every collective
- * that can overlap C's next task is already known and its slowed end is exact.
+ * allow. Two things wait for what may still come to run beside them: C's next task and collectives
+ * that share a wire. When all else is blocked, it is blocked by these, so that everything up to the
+ * first of their ends is known, and exact.
  */
 #ifndef SIM_ENGINE_H
 #define SIM_ENGINE_H
@@ -16,9 +24,10 @@
 #include "src/backend.h"
 
 struct span {
-    uint32_t task, step; /* step as in struct launch */
+    uint32_t task, step;            /* step as in struct launch */
     int64_t launch_ns, launched_ns; /* the host begins to issue it, has issued its last kernel */
     int64_t start_ns, end_ns;       /* the device begins, is done */
+    int64_t worked_ns; /* its end, had the host issued all of it at once; not after end_ns */
 };
 
 struct engine;

@@ -4,90 +4,137 @@
  * A stream that cannot go on leaves its bit where it will be woken from, so that no list is
  * searched and each item of a queue is looked at about once.
  *
- * Why stream C goes last, and why that is exact. The end of a compute task depends on each
- * collective that runs before that end; no other time depends on a slowdown. A stream stops where
- * its queue is empty, at an event that is not reached, or at a collective that is not its
- * communicator's next; the host stops in HOST_WAIT, in a drain or at the end. Let all of them have
- * stopped but C, whose next task is T. Follow from any one of them what it waits for: an empty
- * queue waits for the host, the host for an event or for all streams, an event for its stream or,
- * if not recorded yet, for the host, a collective for the stream of the one before it. Either the
- * way ends in a circle, and none of it ever starts, or it leads to an item behind T on C. So what
- * has not started yet starts at the end of T or later: all collectives that can slow T down have
- * started, and their ends are known, since nothing slows them.
+ * Why two things go last, C's next task T and open collectives (sim/engine_wire.c), and why that is
+ * exact. The end of T depends on each collective that runs before that end, the end of an open
+ * collective on those beside it on its wire; no other time depends on what comes later. A stream
+ * stops where its queue is empty, at an event that is not reached, or at a collective that is open
+ * or not its communicator's next; the host stops in HOST_WAIT, in a drain or at the end. Let all of
+ * them have stopped. Follow from any one of them what it waits for: an empty queue waits for the
+ * host, the host for an event or for all streams, an event for its stream or, if not recorded yet,
+ * for the host, a collective for the stream of the one before it. Either the way ends in a circle,
+ * and none of it ever starts, or it leads to an item behind T or behind an open collective. So what
+ * has not started yet starts no earlier than the first of their ends, and up to there all that can
+ * slow them is known. The horizon is no later than the first end of an open collective. If T ends by
+ * then, T is done next; else all of them are worked off up to the horizon.
  */
 #include "sim/engine_inner.h"
 #include "src/program_print.h"
 
-/*
- * When work of task_ns that starts at start_ns on C is done. Work is counted in units of which C
- * does full a ns alone and 1000 a ns beside a collective: 1 to 1/(1+c), without a fraction.
- */
-static inline int64_t slowed_end(const struct engine *engine, uint32_t *passed, int64_t start_ns,
-                                 int64_t task_ns)
+/* The first that started on a communicator and is not over at now; NULL where there is none yet. */
+static inline const struct span *next_on_comm(const struct engine *engine, struct comm_queue *comm,
+                                              int64_t now)
 {
-    const int64_t full = 1000 + (int64_t)engine->prices->contention_permille;
-    int64_t now = start_ns, work = task_ns * full;
-    uint32_t i = *passed;
+    uint32_t i = comm->n_passed;
 
-    while (i < engine->n_started && engine->spans[engine->collectives[i]].end_ns <= start_ns)
+    while (i < comm->n_started && engine->spans[comm->spans[i]].end_ns <= now)
         i++;
-    *passed = i;
-    for (; i < engine->n_started; i++) {
-        const struct span *collective = &engine->spans[engine->collectives[i]];
-        if (collective->start_ns > now) {
-            const int64_t alone = (collective->start_ns - now) * full;
-            if (work <= alone)
-                break;
-            work -= alone;
-            now = collective->start_ns;
-        }
-        const int64_t beside = (collective->end_ns - now) * 1000;
-        if (work <= beside)
-            return now + (work + 999) / 1000;
-        work -= beside;
-        now = collective->end_ns;
-    }
-    return now + (work + full - 1) / full;
+    comm->n_passed = i;
+    return i < comm->n_started ? &engine->spans[comm->spans[i]] : NULL;
 }
 
-/* Run the task at a queue's head; false where its communicator has another one first. */
-static bool run_task(struct engine *engine, struct queue *queue, uint32_t bit, uint32_t id)
+/* Of all that started and are not over at now, the one that begins first. */
+static inline const struct span *next_collective(struct engine *engine, int64_t now)
 {
-    struct span *span = &engine->spans[id];
-    const bool collective = engine->program->tasks[span->task].comm != COMM_NONE;
-    const int64_t task_ns = engine->prices->task_ns[span->task];
+    const struct span *first = NULL;
 
-    if (collective && engine->collectives[engine->n_started] != id) {
-        engine->comm_waiters |= bit;
+    for (uint32_t bits = engine->comm_bits; bits != 0; bits &= bits - 1) {
+        const struct span *span = next_on_comm(engine, &engine->comms[__builtin_ctz(bits)], now);
+        if (span && (!first || span->start_ns < first->start_ns))
+            first = span;
+    }
+    return first;
+}
+
+/* Work from *now on, at most until a later time: true where nothing is left, at *now. */
+static inline bool work_until(int64_t *now, int64_t *work, int64_t until_ns, int64_t per_ns)
+{
+    if (until_ns <= *now)
+        return false;
+    if (until_ns == INT64_MAX || *work <= (until_ns - *now) * per_ns) {
+        *now += (*work + per_ns - 1) / per_ns;
+        return true;
+    }
+    *work -= (until_ns - *now) * per_ns;
+    *now = until_ns;
+    return false;
+}
+
+/*
+ * C's task up to its end or, where that is sooner, to the horizon: true where it is done. Work is
+ * counted in units of which C does full a ns alone and 1000 a ns beside collectives: 1 to 1/(1+c),
+ * without a fraction.
+ */
+static inline bool compute(struct engine *engine, int64_t *now, int64_t *work, int64_t full)
+{
+    const int64_t horizon_ns = engine->horizon_ns;
+
+    while (*now < horizon_ns) {
+        const struct span *beside = next_collective(engine, *now);
+        const int64_t begin_ns = beside ? beside->start_ns : INT64_MAX;
+        const int64_t end_ns = beside ? beside->end_ns : INT64_MAX;
+        if (work_until(now, work, sooner(begin_ns, horizon_ns), full) ||
+            work_until(now, work, sooner(end_ns, horizon_ns), 1000))
+            return true;
+    }
+    return false;
+}
+
+static inline bool run_on_c(struct engine *engine, struct queue *queue, struct span *span)
+{
+    const int64_t full = 1000 + (int64_t)engine->prices->contention_permille;
+    int64_t now = span->start_ns, work = engine->prices->task_ns[span->task] * full;
+
+    if (engine->computing) {
+        now = engine->compute_ns;
+        work = engine->compute_left;
+    }
+    engine->computing = !compute(engine, &now, &work, full);
+    if (engine->computing) {
+        engine->compute_ns = now;
+        engine->compute_left = work;
         return false;
     }
-    span->start_ns = later(span->start_ns, queue->free_ns);
-    if (collective) {
-        span->start_ns = later(span->start_ns, engine->comm_free_ns);
-        span->end_ns = later(span->end_ns, span->start_ns + task_ns);
-        engine->comm_free_ns = span->end_ns;
-        engine->n_started++;
-        engine->awake |= engine->comm_waiters;
-        engine->comm_waiters = 0;
-    } else if (bit == BIT_C) {
-        span->end_ns =
-            later(span->end_ns, slowed_end(engine, &engine->n_passed, span->start_ns, task_ns));
-    } else {
-        span->end_ns = later(span->end_ns, span->start_ns + task_ns);
-    }
-    queue->free_ns = span->end_ns;
+    end_task(queue, span, now);
     return true;
 }
 
-int64_t engine_worked_end(const struct engine *engine, uint32_t id, uint32_t *passed)
+/* False while it is open, or where its communicator has another one first. */
+static inline bool run_collective(struct engine *engine, enum comm c, struct queue *queue,
+                                  uint32_t bit, uint32_t id)
 {
-    const struct span *span = &engine->spans[id];
-    const struct task *task = &engine->program->tasks[span->task];
-    const int64_t task_ns = engine->prices->task_ns[span->task];
+    struct span *span = &engine->spans[id];
+    struct comm_queue *comm = &engine->comms[c];
+    const bool is_next = (engine->open >> c & 1) == 0 && comm->spans[comm->n_started] == id;
+    const bool shares = comm->wire != 1u << c;
 
-    if (task->stream == STREAM_C && task->comm == COMM_NONE)
-        return slowed_end(engine, passed, span->start_ns, task_ns);
-    return span->start_ns + task_ns;
+    if (is_next) {
+        comm->n_started++;
+        span->start_ns = later(span->start_ns, comm->free_ns);
+    }
+    if (is_next && !shares) {
+        end_collective(engine, comm, queue, span,
+                       span->start_ns + engine->prices->task_ns[span->task]);
+        return true;
+    }
+    comm->waiters |= bit;
+    if (is_next)
+        engine_wire_start(engine, c);
+    return false;
+}
+
+/* Run the task at a queue's head; false where it has to wait for others. */
+static bool run_task(struct engine *engine, struct queue *queue, uint32_t bit, uint32_t id)
+{
+    struct span *span = &engine->spans[id];
+    const uint8_t comm = engine->program->tasks[span->task].comm;
+
+    span->start_ns = later(span->start_ns, queue->free_ns);
+    if (comm != COMM_NONE)
+        return run_collective(engine, (enum comm)comm, queue, bit, id);
+    if (bit == BIT_C)
+        return run_on_c(engine, queue, span);
+    end_task(queue, span, span->start_ns + engine->prices->task_ns[span->task]);
+    return true;
 }
 
 static void reach_record(struct engine *engine, const struct queue *queue, uint32_t id)
@@ -112,42 +159,49 @@ static bool pass_wait(struct engine *engine, struct queue *queue, uint32_t bit, 
     return true;
 }
 
-/* As far as a stream can go; C no further than to a task that has to let others go first. */
+/* False where the stream cannot go on; C goes no further than to a task that lets others go first. */
+static inline bool run_item(struct engine *engine, struct queue *queue, uint32_t bit, uint32_t item)
+{
+    const uint32_t op = item & ITEM_OP, id = item >> ITEM_OP_BITS;
+
+    if (op == ITEM_RECORD) {
+        reach_record(engine, queue, id);
+        return true;
+    }
+    if (op == ITEM_WAIT)
+        return pass_wait(engine, queue, bit, id);
+    if (bit == BIT_C && engine->awake != 0) {
+        engine->awake |= bit;
+        return false;
+    }
+    return run_task(engine, queue, bit, id);
+}
+
 static void run_stream(struct engine *engine, enum stream stream)
 {
     struct queue *queue = &engine->queues[stream];
-    const uint32_t bit = 1u << stream;
+    const uint32_t *items = queue->items;
+    const uint32_t bit = 1u << stream, n = queue->n;
+    uint32_t next = queue->next;
 
     engine->awake &= ~bit;
-    for (; queue->next < queue->n; queue->next++) {
-        const uint32_t op = queue->items[queue->next] & ITEM_OP;
-        const uint32_t id = queue->items[queue->next] >> ITEM_OP_BITS;
-        if (op == ITEM_RECORD) {
-            reach_record(engine, queue, id);
-        } else if (op == ITEM_WAIT) {
-            if (!pass_wait(engine, queue, bit, id))
-                return;
-        } else if (stream == STREAM_C && engine->awake != 0) {
-            engine->awake |= bit;
-            return;
-        } else if (!run_task(engine, queue, bit, id)) {
-            return;
-        }
-    }
+    while (next < n && run_item(engine, queue, bit, items[next]))
+        next++;
+    queue->next = next;
 }
 
 void engine_run_streams(struct engine *engine)
 {
     engine->awake = BITS_STREAMS;
-    while (engine->awake != 0) {
+    do {
         const uint32_t others = engine->awake & BITS_STREAMS & ~(uint32_t)BIT_C;
         if (others != 0)
             run_stream(engine, (enum stream)__builtin_ctz(others));
         else if ((engine->awake & BIT_HOST) != 0)
             return;
-        else
+        else if ((engine->awake & BIT_C) != 0)
             run_stream(engine, STREAM_C);
-    }
+    } while (engine->awake != 0 || engine_wire_advance(engine));
 }
 
 /* What a stopped stream waits for, and the task that it keeps from starting. */

@@ -4,6 +4,7 @@
 #include "sim/interval_set.h"
 
 #include <assert.h>
+#include <stdbool.h>
 
 void interval_set_add(struct interval_set *set, struct arena *arena, int64_t begin_ns,
                       int64_t end_ns)
@@ -20,6 +21,20 @@ void interval_set_add(struct interval_set *set, struct arena *arena, int64_t beg
     }
     set->at = arena_grow(arena, set->at, &set->cap, set->n + 1, sizeof *set->at);
     set->at[set->n++] = (struct interval){.begin_ns = begin_ns, .end_ns = end_ns};
+}
+
+void interval_set_unite(struct interval_set *set, struct arena *arena,
+                        const struct interval_set *other)
+{
+    const struct interval_set own = *set;
+
+    *set = (struct interval_set){0};
+    for (uint32_t i = 0, j = 0; i < own.n || j < other->n;) {
+        const bool own_next =
+            j == other->n || (i < own.n && own.at[i].begin_ns <= other->at[j].begin_ns);
+        const struct interval *next = own_next ? &own.at[i++] : &other->at[j++];
+        interval_set_add(set, arena, next->begin_ns, next->end_ns);
+    }
 }
 
 int64_t interval_set_ns(const struct interval_set *set)

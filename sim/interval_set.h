@@ -23,6 +23,9 @@ struct interval_set {
 /* Unite with [begin, end), unless that is empty. begin: not before any begin added so far. */
 void interval_set_add(struct interval_set *set, struct arena *arena, int64_t begin_ns,
                       int64_t end_ns);
+/* All of another set too. */
+void interval_set_unite(struct interval_set *set, struct arena *arena,
+                        const struct interval_set *other);
 int64_t interval_set_ns(const struct interval_set *set);
 int64_t interval_set_common_ns(const struct interval_set *a, const struct interval_set *b);
 

@@ -16,6 +16,7 @@ sim_libsim_a_SOURCES = \
 	sim/engine.h \
 	sim/engine_inner.h \
 	sim/engine_run.c \
+	sim/engine_wire.c \
 	sim/interval_set.c \
 	sim/interval_set.h \
 	sim/simulate.c \

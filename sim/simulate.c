@@ -25,20 +25,23 @@ static struct step_time measure(const struct program *program, const struct pric
         .begin_ns = engine_step_end_ns(engine, SIMULATED_STEPS - 1),
         .end_ns = engine_step_end_ns(engine, SIMULATED_STEPS),
     };
-    struct interval_set comm = {0}, compute = {0};
+    struct interval_set comms[COMM_N] = {{0}}, compute = {0}; /* each in order of begin */
     uint32_t n;
     const struct span *spans = engine_spans(engine, &n);
 
     for (uint32_t i = 0; i < n; i++) {
         const struct task *task = &program->tasks[spans[i].task];
         if (task->comm != COMM_NONE)
-            add_within(&comm, arena, &spans[i], &window);
+            add_within(&comms[task->comm], arena, &spans[i], &window);
         if (task->stream == STREAM_C)
             add_within(&compute, arena, &spans[i], &window);
     }
 
-    const int64_t comm_ns = interval_set_ns(&comm);
-    const int64_t overlap_ns = interval_set_common_ns(&comm, &compute);
+    struct interval_set *comm = &comms[0];
+    for (uint32_t c = 1; c < COMM_N; c++)
+        interval_set_unite(comm, arena, &comms[c]);
+    const int64_t comm_ns = interval_set_ns(comm);
+    const int64_t overlap_ns = interval_set_common_ns(comm, &compute);
     const int64_t c = prices->contention_permille, full = 1000 + c;
     return (struct step_time){
         .step_ns = window.end_ns - window.begin_ns,

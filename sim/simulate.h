@@ -3,7 +3,8 @@
  *
  * Definitions (DESIGN section 8): step = end of step 3 - end of step 2; exposed communication =
  * time with no kernel on the compute stream while a collective runs; overlap = 1 - exposed /
- * communication busy; contention = c/(1+c) * overlapped time.
+ * communication busy; contention = c/(1+c) * overlapped time. Times at which several collectives run
+ * count once.
  */
 #ifndef SIM_SIMULATE_H
 #define SIM_SIMULATE_H

@@ -132,9 +132,8 @@ static void add_gap(struct search *search, int64_t begin_ns, uint32_t span)
 static void add_inside(struct search *search, uint32_t id, int64_t begin_ns)
 {
     const struct span *span = &search->causes->spans[id];
-    const int64_t worked_ns = search->causes->worked_ns[id];
     struct stall stall = {
-        .begin_ns = worked_ns > begin_ns ? worked_ns : begin_ns,
+        .begin_ns = span->worked_ns > begin_ns ? span->worked_ns : begin_ns,
         .end_ns = span->end_ns,
         .span = id,
         .holder = id,

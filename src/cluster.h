@@ -28,7 +28,8 @@ enum spread { SPREAD_LOW, SPREAD_MID, SPREAD_HIGH, SPREAD_N };
     X(ATTENTION_ROWS, "attention_rows") \
     X(HEAD_DIM, "head_dim")             \
     X(GEMM_DIM, "gemm_dim")             \
-    X(GPUS, "gpus")
+    X(GPUS, "gpus")                     \
+    X(RANKS, "ranks") /* of a collective */
 
 enum quantity {
 #define X(id, name) QUANTITY_##id,

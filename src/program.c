@@ -46,19 +46,29 @@ const char *comm_name(enum comm comm)
     return comm_names[comm];
 }
 
+static uint64_t ranks_of(const struct plan *plan, enum comm comm)
+{
+    const struct plan_options *o = &plan->options;
+
+    if (comm == COMM_REDUCE)
+        return o->separate_reduce_comm ? plan->shard_ranks : 1;
+    if (comm == COMM_REPLICATE)
+        return o->replicas;
+    if (comm == COMM_KEPT)
+        return o->reshard == RESHARD_RANKS ? o->reshard_ranks : 1;
+    if (comm == COMM_WORLD)
+        return o->replicas > 1 ? plan->world : 1;
+    return plan->shard_ranks;
+}
+
 /* Neighbours share a shard; replicas are as far apart as a whole set of shards is long. */
 struct comm_ranks comm_ranks_of(const struct plan *plan, enum comm comm)
 {
-    uint64_t ranks = plan->shard_ranks, per_node = plan->gpus_per_node;
+    const uint64_t ranks = ranks_of(plan, comm);
+    uint64_t per_node = plan->gpus_per_node;
 
-    if (comm == COMM_REPLICATE) {
-        ranks = plan->options.replicas;
-        per_node = plan->gpus_per_node / plan->shard_ranks;
-    } else if (comm == COMM_KEPT) {
-        ranks = plan->options.reshard_ranks;
-    } else if (comm == COMM_WORLD) {
-        ranks = plan->world;
-    }
+    if (comm == COMM_REPLICATE)
+        per_node /= plan->shard_ranks;
     if (per_node == 0)
         per_node = 1;
     return (struct comm_ranks){.ranks = ranks, .per_node = per_node < ranks ? per_node : ranks};

@@ -73,7 +73,8 @@ enum comm {
 };
 const char *comm_name(enum comm comm);
 
-/* The group that a rank is in: so many ranks, and how many of them share a node. */
+/* The group that a rank is in: so many ranks, and how many of them share a node. One rank where the
+   plan has no such communicator. */
 struct comm_ranks {
     uint64_t ranks, per_node;
 };

@@ -267,8 +267,9 @@ static void test_leaves_table(const struct cluster *h100, const struct cluster *
     check_leaves(h100, "llama2-7b", 256, 8, "gemm_dim 256");
     check_leaves(h100, "llama2-7b", 4096, 512, NULL);
     check_leaves(h100, "llama2-7b", 4096, 1024,
-                 "gpus 1024 (collectives, compute.straggler_per_doubling: known for 1 to 512)");
-    check_leaves(h200, "llama2-7b", 4096, 1024, "gpus 1024 (collectives, compute.straggler_per_d");
+                 "ranks 1024 (collectives: known for 1 to 512); "
+                 "gpus 1024 (compute.straggler_per_doubling: known for 1 to 512)");
+    check_leaves(h200, "llama2-7b", 4096, 1024, "gpus 1024 (compute.straggler_per_d");
     check_leaves(h100, "llama2-7b", 4096, 6, "all_gather of 6 ranks in a node (that of 8");
     check_leaves(h200, "llama2-7b", 4096, 4, "reduce_scatter of 4 ranks in a node (that of 8");
     check_leaves(h200, "llama2-7b", 4096, 1, NULL);

@@ -1,186 +1,15 @@
 /*
- * The virtual clock against a slow simulator on random programs.
- *
- * The slow one below goes through time ns by ns and asks everybody at each of them what can be done
- * now; no queue is run ahead of another. What a WAIT is for is found by search in the list of all
- * that is issued. It shares nothing with the engine but the prices.
+ * The virtual clock against a slow simulator on random programs of one to four communicators.
  *
  * What the engine's causes say of these programs has to sum up to their times, whatever they are.
  */
 #include <string.h>
 
 #include "sim/stalls.h"
-#include "tests/engine_rig.h"
+#include "tests/slow_engine.h"
 #include "tests/tap.h"
 
-enum { N_CASES = 300, MAX_SCRIPT = 512, MAX_DRAINS = 8 };
-
-/* One call as the host makes it, and what the slow simulator knows of it. */
-struct call {
-    uint32_t op, id, step; /* enum instr_op */
-    enum stream stream;
-    bool drain;            /* in place of op: the host waits for all */
-    int target;            /* WAIT, HOST_WAIT: the RECORD it is for, or -1 */
-    bool started, done;
-    int64_t first_ns, last_ns; /* LAUNCH: no start before, no end before */
-    int64_t left;              /* work, in 1/(1000 + c) of a ns */
-    int64_t start_ns, end_ns;
-};
-
-struct slow {
-    const struct rig *rig;
-    struct call calls[MAX_SCRIPT];
-    int n_call;
-    int n_issued; /* the host is at this call */
-    int64_t now_ns, host_busy_ns;
-    bool deadlock;
-};
-
-static const struct task *task_of(const struct slow *slow, int i)
-{
-    return &slow->rig->program.tasks[slow->calls[i].id];
-}
-
-static bool is_collective(const struct slow *slow, int i)
-{
-    return slow->calls[i].op == INSTR_LAUNCH && !slow->calls[i].drain &&
-           task_of(slow, i)->comm != COMM_NONE;
-}
-
-/* The last RECORD of the event before call i; where there is none the first after it. */
-static int find_target(const struct slow *slow, int i)
-{
-    for (int j = i - 1; j >= 0; j--) {
-        if (slow->calls[j].op == INSTR_RECORD && slow->calls[j].id == slow->calls[i].id)
-            return j;
-    }
-    for (int j = i + 1; j < slow->n_call; j++) {
-        if (slow->calls[j].op == INSTR_RECORD && slow->calls[j].id == slow->calls[i].id)
-            return j;
-    }
-    return -1;
-}
-
-static bool reached(const struct slow *slow, int i)
-{
-    const int target = slow->calls[i].target;
-    return target >= 0 && slow->calls[target].done;
-}
-
-/* All calls before i on its stream are done; same_comm: all collectives before it are. */
-static bool heads(const struct slow *slow, int i, bool same_comm)
-{
-    for (int j = 0; j < i; j++) {
-        const struct call *call = &slow->calls[j];
-        if (call->done || call->op == INSTR_HOST_WAIT || call->drain)
-            continue;
-        if (same_comm ? is_collective(slow, j) : call->stream == slow->calls[i].stream)
-            return false;
-    }
-    return true;
-}
-
-static void issue_launch(struct slow *slow, struct call *call)
-{
-    const struct prices *prices = &slow->rig->prices;
-    const struct task *task = &slow->rig->program.tasks[call->id];
-    const bool unshard = task->kind == TASK_COPY_IN || task->kind == TASK_ALL_GATHER ||
-                         task->kind == TASK_COPY_OUT;
-    int64_t cost = task->kernels * prices->host_launch_ns;
-    int64_t first = task->kernels > 0 ? prices->host_launch_ns : 0;
-
-    if (prices->host_all_gather_ns > 0 && unshard)
-        first = cost = task->kind == TASK_ALL_GATHER ? prices->host_all_gather_ns : 0;
-    call->first_ns = slow->now_ns + first;
-    call->last_ns = slow->now_ns + cost + prices->last_ns[call->id];
-    call->left = prices->task_ns[call->id] * (1000 + prices->contention_permille);
-    slow->host_busy_ns = slow->now_ns + cost;
-}
-
-/* True where the host makes its next call now. */
-static bool host_goes_on(struct slow *slow)
-{
-    if (slow->n_issued == slow->n_call || slow->now_ns < slow->host_busy_ns)
-        return false;
-    struct call *call = &slow->calls[slow->n_issued];
-    if (call->drain) {
-        for (int i = 0; i < slow->n_issued; i++) {
-            if (!slow->calls[i].done)
-                return false;
-        }
-        call->done = true;
-    } else if (call->op == INSTR_HOST_WAIT) {
-        if (!reached(slow, slow->n_issued))
-            return false;
-        call->done = true;
-    } else if (call->op == INSTR_LAUNCH) {
-        issue_launch(slow, call);
-    }
-    slow->n_issued++;
-    return true;
-}
-
-/* True where something about an issued call changes now. */
-static bool call_goes_on(struct slow *slow, int i)
-{
-    struct call *call = &slow->calls[i];
-
-    if (call->done || !heads(slow, i, false))
-        return false;
-    if (call->op == INSTR_RECORD)
-        return call->done = true;
-    if (call->op == INSTR_WAIT)
-        return call->done = reached(slow, i);
-    if (!call->started) {
-        if (slow->now_ns < call->first_ns || (is_collective(slow, i) && !heads(slow, i, true)))
-            return false;
-        call->start_ns = slow->now_ns;
-        return call->started = true;
-    }
-    if (call->left > 0 || slow->now_ns < call->last_ns)
-        return false;
-    call->end_ns = slow->now_ns;
-    return call->done = true;
-}
-
-/* One ns passes; false where nobody waits for time, so that nothing will ever change. */
-static bool time_goes_on(struct slow *slow)
-{
-    const int64_t full = 1000 + slow->rig->prices.contention_permille;
-    bool beside = false, waiting = slow->now_ns < slow->host_busy_ns;
-
-    for (int i = 0; i < slow->n_issued; i++) {
-        const struct call *call = &slow->calls[i];
-        beside |= call->started && !call->done && is_collective(slow, i);
-        waiting |= call->op == INSTR_LAUNCH && (call->started || slow->now_ns < call->first_ns) &&
-                   !call->done;
-    }
-    for (int i = 0; i < slow->n_issued; i++) {
-        struct call *call = &slow->calls[i];
-        if (call->op != INSTR_LAUNCH || !call->started || call->done)
-            continue;
-        const bool slowed = call->stream == STREAM_C && !is_collective(slow, i) && beside;
-        call->left -= slowed ? 1000 : full;
-    }
-    slow->now_ns++;
-    return waiting;
-}
-
-static void slow_run(struct slow *slow)
-{
-    for (int i = 0; i < slow->n_call; i++)
-        slow->calls[i].target = find_target(slow, i);
-    do {
-        bool changed;
-        do {
-            changed = host_goes_on(slow);
-            for (int i = 0; i < slow->n_issued; i++)
-                changed |= call_goes_on(slow, i);
-        } while (changed);
-    } while (time_goes_on(slow));
-    for (int i = 0; i < slow->n_call; i++)
-        slow->deadlock |= !slow->calls[i].done;
-}
+enum { N_CASES = 400, MAX_DRAINS = 8 };
 
 /* A random program: its sections in the rig, its drains as a placement. */
 struct random_case {
@@ -190,15 +19,34 @@ struct random_case {
     uint32_t steps;
 };
 
+/* Any number of communicators, with any ranks: which of them share a wire differs. */
+static void random_comms(struct plan *plan, uint64_t *state)
+{
+    plan->gpus_per_node = 1 + tap_below(state, 4);
+    plan->shard_ranks = 2 + tap_below(state, 4);
+    plan->options.separate_reduce_comm = tap_below(state, 2);
+    plan->options.replicas = 1 + tap_below(state, 3);
+    plan->options.reshard = tap_below(state, 2) ? RESHARD_RANKS : RESHARD_YES;
+    plan->options.reshard_ranks = 2 + tap_below(state, 4);
+}
+
+static enum comm random_comm(const struct plan *plan, uint64_t *state)
+{
+    const enum comm comm = (enum comm)tap_below(state, COMM_N);
+    return comm_ranks_of(plan, comm).ranks > 1 ? comm : COMM_SHARD;
+}
+
 static void random_launch(struct random_case *c, uint64_t *state)
 {
-    static const uint8_t kinds[] = {TASK_COPY_IN, TASK_ALL_GATHER,    TASK_COPY_OUT,
+    static const uint8_t kinds[] = {TASK_COPY_IN, TASK_ALL_GATHER,     TASK_COPY_OUT,
                                     TASK_FORWARD, TASK_REDUCE_SCATTER, TASK_BACKWARD};
     const enum stream stream = tap_below(state, 5) < 2 ? STREAM_C : tap_below(state, STREAM_N);
     const enum task_kind kind = kinds[tap_below(state, sizeof kinds)];
     const int64_t task_ns = tap_below(state, 8) ? (int64_t)tap_below(state, 40) : 0;
 
     struct task *task = rig_launch(&c->rig, stream, kind, 0, task_ns);
+    if (task->comm != COMM_NONE)
+        task->comm = random_comm(&c->rig.plan, state);
     task->kernels = (uint16_t)tap_below(state, 4);
     c->rig.last_ns[c->rig.program.n_task - 1] = (int64_t)tap_below(state, 6);
 }
@@ -230,8 +78,8 @@ static void random_section(struct random_case *c, enum section_id section, bool 
         else if (program->n_event > 0 && what < 97)
             rig_host_wait(&c->rig, random_event(c, false, state));
         if (tap_below(state, 40) == 0 && placed->n_op < MAX_DRAINS && n > 1)
-            placed->ops[placed->n_op++] = (struct placed_op){
-                .op = {.act = SEGMENT_RELEASE}, .instr = program->n_instr};
+            placed->ops[placed->n_op++] =
+                (struct placed_op){.op = {.act = SEGMENT_RELEASE}, .instr = program->n_instr};
     }
     build_launch(&c->rig.build, TASK_COPY_INPUT, STREAM_C, NO_UNIT); /* what a drain may precede */
     build_section_end(&c->rig.build);
@@ -246,6 +94,7 @@ static void random_case_init(struct random_case *c, uint64_t *state)
 
     memset(c, 0, sizeof *c);
     rig_init(&c->rig, launch_ns, all_gather_ns, contentions[tap_below(state, 6)]);
+    random_comms(&c->rig.plan, state);
     for (uint32_t s = 0; s < SECTION_N; s++)
         random_section(c, (enum section_id)s, wild, state);
     c->rig.program.n_event += 3; /* those that are never recorded */
@@ -255,7 +104,7 @@ static void random_case_init(struct random_case *c, uint64_t *state)
 }
 
 /* All that the host will call, in a row. */
-static void slow_init(struct slow *slow, const struct random_case *c)
+static void slow_init(struct slow_engine *slow, const struct random_case *c)
 {
     const struct program *program = &c->rig.program;
 
@@ -278,7 +127,7 @@ static void slow_init(struct slow *slow, const struct random_case *c)
     }
 }
 
-static uint32_t count_launches(const struct slow *slow)
+static uint32_t count_launches(const struct slow_engine *slow)
 {
     uint32_t n = 0;
 
@@ -287,7 +136,7 @@ static uint32_t count_launches(const struct slow *slow)
     return n;
 }
 
-static bool same_spans(const struct slow *slow, const struct engine *engine)
+static bool same_spans(const struct slow_engine *slow, const struct engine *engine)
 {
     uint32_t n, k = 0;
     const struct span *spans = engine_spans(engine, &n);
@@ -300,8 +149,8 @@ static bool same_spans(const struct slow *slow, const struct engine *engine)
         if (span->task != call->id || span->step != call->step ||
             span->start_ns != call->start_ns || span->end_ns != call->end_ns) {
             tap_note("span %u: engine %lld … %lld, slow simulator %lld … %lld", k - 1,
-                     (long long)span->start_ns, (long long)span->end_ns,
-                     (long long)call->start_ns, (long long)call->end_ns);
+                     (long long)span->start_ns, (long long)span->end_ns, (long long)call->start_ns,
+                     (long long)call->end_ns);
             return false;
         }
     }
@@ -370,13 +219,13 @@ static bool is_explained(struct random_case *c)
            stalls_are_whole(&causes, c->steps, &c->rig.arena);
 }
 
-/* Was anything longer than its price says for a task alone? */
-static bool has_contention(const struct slow *slow)
+/* Did any collective, or any other task, work longer than its price says for one alone? */
+static bool is_slowed(const struct slow_engine *slow, bool collective)
 {
     for (int i = 0; i < slow->n_call; i++) {
         const struct call *call = &slow->calls[i];
-        if (call->op == INSTR_LAUNCH && call->end_ns > call->last_ns &&
-            call->end_ns - call->start_ns > slow->rig->prices.task_ns[call->id])
+        if (call->op == INSTR_LAUNCH && slow_engine_is_collective(slow, i) == collective &&
+            call->worked_ns - call->start_ns > slow->rig->prices.task_ns[call->id])
             return true;
     }
     return false;
@@ -398,15 +247,15 @@ static bool same_again(struct random_case *c)
 int main(void)
 {
     uint64_t state = tap_seed(20240611);
-    uint32_t equal = 0, blocked = 0, contended = 0, repeated = 0, explained = 0;
+    uint32_t equal = 0, blocked = 0, contended = 0, shared = 0, repeated = 0, explained = 0;
     static struct random_case c;
-    static struct slow slow;
+    static struct slow_engine slow;
 
     for (uint32_t i = 0; i < N_CASES; i++) {
         struct err err = {0};
         random_case_init(&c, &state);
         slow_init(&slow, &c);
-        slow_run(&slow);
+        slow_engine_run(&slow);
         const enum status status = rig_run(&c.rig, c.steps, &c.placement, &err);
         const bool same = slow.deadlock ? status == STATUS_RUN && !strncmp(err.text, "deadlock", 8)
                                         : status == STATUS_OK && same_spans(&slow, c.rig.engine);
@@ -414,7 +263,8 @@ int main(void)
             tap_note("case %u differs: status %d, %s", i, status, err.text);
         equal += same;
         blocked += slow.deadlock;
-        contended += !slow.deadlock && has_contention(&slow);
+        contended += !slow.deadlock && is_slowed(&slow, false);
+        shared += !slow.deadlock && is_slowed(&slow, true);
         explained += slow.deadlock || is_explained(&c);
         repeated += same_again(&c);
         rig_release(&c.rig);
@@ -422,8 +272,9 @@ int main(void)
     is_int(equal, N_CASES, "the engine is as the slow simulator in all random programs");
     is_int(explained, N_CASES, "critical path and stalls sum to the step and to its idle time");
     is_int(repeated, N_CASES, "a second run gives the same spans");
-    tap_note("%u blocked, %u with contention", blocked, contended);
+    tap_note("%u blocked, %u with contention, %u with a shared wire", blocked, contended, shared);
     ok(blocked > N_CASES / 30 && blocked < N_CASES / 3, "some of the programs block for ever");
     ok(contended > N_CASES / 4, "many have contention");
+    ok(shared > N_CASES / 5, "in many, collectives share a wire");
     return tap_done();
 }

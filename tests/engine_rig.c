@@ -21,7 +21,7 @@ void rig_init(struct rig *rig, int64_t host_launch_ns, int64_t host_all_gather_n
         rig->units[u].name = names[u];
     rig->plan.units = rig->units;
     rig->plan.n_unit = RIG_MAX_UNITS;
-    rig->plan.world = rig->plan.shard_ranks = 2;
+    rig->plan.world = rig->plan.shard_ranks = rig->plan.gpus_per_node = 2;
     rig->plan.options.accum = 1;
     rig->prices = (struct prices){
         .task_ns = rig->task_ns,

@@ -4,7 +4,7 @@
  * Programs of a few priced tasks, made by hand for tests of the engine.
  *
  * Sections are begun by the test; each rig_launch() adds a task with its price. Units are called
- * u0, u1, … and hold nothing but their names. World size 2.
+ * u0, u1, … and hold nothing but their names. World size 2, in one node.
  */
 #include "sim/engine.h"
 #include "src/program_builder.h"
@@ -28,7 +28,7 @@ void rig_init(struct rig *rig, int64_t host_launch_ns, int64_t host_all_gather_n
               uint32_t contention_permille);
 void rig_release(struct rig *rig);
 
-/* A task of one kernel; collectives are on COMM_SHARD. last_ns is 0 unless set in the rig. */
+/* A task of one kernel; collectives are on COMM_SHARD unless the test says otherwise. last_ns is 0 unless set in the rig. */
 struct task *rig_launch(struct rig *rig, enum stream stream, enum task_kind kind, uint16_t unit,
                         int64_t task_ns);
 /* stream goes on when what is on of so far is done. */

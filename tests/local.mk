@@ -50,6 +50,8 @@ tests_libtest_a_SOURCES = \
 	tests/run_make.h \
 	tests/slow_alloc.c \
 	tests/slow_alloc.h \
+	tests/slow_engine.c \
+	tests/slow_engine.h \
 	tests/slow_memory.c \
 	tests/store_rig.c \
 	tests/store_rig.h \
@@ -78,10 +80,12 @@ c_tests = \
 	tests/chrome_random.t \
 	tests/cluster.t \
 	tests/cost.t \
+	tests/cost_comm.t \
 	tests/cost_data.t \
 	tests/cost_formula.t \
 	tests/cost_unit.t \
 	tests/engine.t \
+	tests/engine_comms.t \
 	tests/engine_random.t \
 	tests/exec.t \
 	tests/json.t \
@@ -138,10 +142,12 @@ tests_chrome_groups_t_SOURCES = tests/chrome_groups.c
 tests_chrome_random_t_SOURCES = tests/chrome_random.c
 tests_cluster_t_SOURCES = tests/cluster.c
 tests_cost_t_SOURCES = tests/cost.c
+tests_cost_comm_t_SOURCES = tests/cost_comm.c
 tests_cost_data_t_SOURCES = tests/cost_data.c
 tests_cost_formula_t_SOURCES = tests/cost_formula.c
 tests_cost_unit_t_SOURCES = tests/cost_unit.c
 tests_engine_t_SOURCES = tests/engine.c
+tests_engine_comms_t_SOURCES = tests/engine_comms.c
 tests_engine_random_t_SOURCES = tests/engine_random.c
 tests_exec_t_SOURCES = tests/exec.c
 tests_json_t_SOURCES = tests/json.c
@@ -193,6 +199,7 @@ sh_tests = \
 	tests/explain_command.sh \
 	tests/history.sh \
 	tests/includes.sh \
+	tests/overlap_command.sh \
 	tests/plan_command.sh \
 	tests/query_command.sh \
 	tests/trace_command.sh \

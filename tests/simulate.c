@@ -33,6 +33,12 @@ static void test_interval_set(void)
     is_int(interval_set_common_ns(&b, &a), 9, "sharing is symmetric");
     is_int(interval_set_common_ns(&a, &a), 33, "a set shares all with itself");
     is_int(interval_set_common_ns(&a, &none), 0, "nothing is shared with the empty set");
+    /* -5…15, 20 is empty, 14…23 joins 22…30, 29…55, 50…60 and 60…70 */
+    interval_set_unite(&a, &arena, &b);
+    is_int(interval_set_ns(&a), 75, "two sets are united");
+    interval_set_unite(&a, &arena, &none);
+    interval_set_unite(&none, &arena, &a);
+    is_int(interval_set_ns(&none), 75, "the empty set adds nothing and becomes what is added");
     arena_release(&arena);
 }
 
@@ -72,6 +78,40 @@ static void test_step(void)
     is_int(step.contention_ns, 12, "contention, to the nearest ns");
     is_int(step.compute_ns, 112, "compute");
     is_int(engine_step_end_ns(engine, SIMULATED_STEPS), 3 * 172, "the spans are left");
+    rig_release(&rig);
+}
+
+/*
+ * The gather and the reduce-scatter have the wire together until 100, half of it each; F begins
+ * with the gather's end. Contention 300 per mille:
+ *     AG  G 0…100
+ *     RS  R 0…150
+ *     C            F 100…212: 50 beside, 50000 of 130000; 80000 left = 61 * 1300 + 700
+ */
+static void test_two_communicators(void)
+{
+    struct rig rig;
+    struct step_time step;
+    struct err err = {0};
+
+    rig_init(&rig, 0, 0, 300);
+    rig.plan.options.separate_reduce_comm = true;
+    for (uint32_t s = SECTION_FIRST; s < SECTION_N; s++) {
+        build_section_begin(&rig.build, (enum section_id)s);
+        rig_launch(&rig, STREAM_RS, TASK_REDUCE_SCATTER, 0, 100)->comm = COMM_REDUCE;
+        rig_launch(&rig, STREAM_AG, TASK_ALL_GATHER, 1, 50);
+        rig_after(&rig, STREAM_C, STREAM_AG);
+        rig_launch(&rig, STREAM_C, TASK_FORWARD, 1, 100);
+        rig_after(&rig, STREAM_AG, STREAM_C);
+        rig_after(&rig, STREAM_RS, STREAM_C);
+        build_section_end(&rig.build);
+    }
+    is_int(simulate(&rig.program, &rig.prices, NULL, &rig.arena, &step, NULL, &err), STATUS_OK,
+           "collectives side by side are simulated");
+    is_int(step.step_ns, 212, "each has half of the wire");
+    is_int(step.comm_ns, 150, "communication side by side counts once");
+    is_int(step.exposed_comm_ns, 100, "and once where it is exposed");
+    is_int(step.contention_ns, 12, "and compute beside both loses no more than beside one");
     rig_release(&rig);
 }
 
@@ -149,6 +189,7 @@ int main(void)
 {
     test_interval_set();
     test_step();
+    test_two_communicators();
     test_window();
     test_retry();
     test_failure();

@@ -128,6 +128,33 @@ static void test_communicator(void)
 }
 
 /*
+ * The same on two communicators, the gather after B1: the two share the wire until 200, and what R1
+ * loses to that is its own.
+ *     C   B1 0…100 |            | B0 200…300 |
+ *     RS           | R1 100…450                    | R0 450…500
+ *     AG           | G0 100…200 |
+ */
+static void test_two_communicators(void)
+{
+    struct rig rig;
+    begin(&rig, 0);
+    rig.plan.options.separate_reduce_comm = true;
+    rig_launch(&rig, STREAM_C, TASK_BACKWARD, 1, 100);
+    rig_after(&rig, STREAM_RS, STREAM_C);
+    rig_after(&rig, STREAM_AG, STREAM_C);
+    rig_launch(&rig, STREAM_RS, TASK_REDUCE_SCATTER, 1, 300)->comm = COMM_REDUCE;
+    rig_launch(&rig, STREAM_AG, TASK_ALL_GATHER, 0, 50);
+    rig_after(&rig, STREAM_C, STREAM_AG);
+    rig_launch(&rig, STREAM_C, TASK_BACKWARD, 0, 100);
+    rig_after(&rig, STREAM_RS, STREAM_C);
+    rig_launch(&rig, STREAM_RS, TASK_REDUCE_SCATTER, 0, 50)->comm = COMM_REDUCE;
+    check(&rig, NULL, "two communicators",
+          "backward u1 100, reduce_scatter u1 350, reduce_scatter u0 50",
+          "300-500 reduce 200 before the end (reduce_scatter u1), "
+          "100-200 all-gather 100 before backward u0 (all_gather u0)");
+}
+
+/*
  * A late host, 10 ns a launch. F0: 5 kernels worth 20 ns, issued from 10 to 50, the last takes 4.
  *     host  F0 10…50 | G1 60 | F1 70…110
  *     C     F0 10…54         | F1 70…114
@@ -180,6 +207,7 @@ int main(void)
 {
     test_gathers();
     test_communicator();
+    test_two_communicators();
     test_late_host();
     test_host_wait();
     test_drain();
