@@ -92,7 +92,7 @@ static enum status resolve_units(struct plan *plan, struct arena *arena, struct 
         status = plan_by_dtype(plan, arena, &drafts, err);
     if (!status)
         status = plan_cut(plan, &drafts, arena, err);
-    return status ? status : plan_check(plan, err);
+    return status ? status : plan_check(plan, arena, err);
 }
 
 enum status plan_resolve(const struct model *model, const struct plan_options *options,

@@ -4,6 +4,9 @@
 #include "src/plan_check.h"
 
 #include <inttypes.h>
+#include <string.h>
+
+#include "src/text.h"
 
 bool plan_unit_begins(const struct plan *plan, uint32_t segment)
 {
@@ -70,9 +73,35 @@ static enum status check_casts(const struct plan *plan, struct err *err)
     return STATUS_OK;
 }
 
-enum status plan_check(const struct plan *plan, struct err *err)
+static bool names_unit(const struct plan *plan, const char *pattern)
 {
-    enum status status = check_shard_dims(plan, err);
+    for (uint32_t u = 0; u < plan->n_unit; u++)
+        if (text_matches(pattern, plan->units[u].name))
+            return true;
+    return false;
+}
+
+/* Patterns of units: one that names none would be a typing error that changes an answer. */
+static enum status check_patterns(const struct plan *plan, const char *option, const char *patterns,
+                                  struct arena *arena, struct err *err)
+{
+    char *rest = patterns ? arena_strdup(arena, patterns) : NULL;
+    for (char *pattern; (pattern = strsep(&rest, ","));)
+        if (*pattern && !names_unit(plan, pattern))
+            return err_set(err, STATUS_USAGE,
+                           "%s: no unit matches '%s'; units are called like '%s'", option, pattern,
+                           plan->units[plan->n_unit - 1].name);
+    return STATUS_OK;
+}
+
+enum status plan_check(const struct plan *plan, struct arena *arena, struct err *err)
+{
+    enum status status = check_patterns(plan, "host-sync", plan->options.host_sync, arena, err);
+    if (!status)
+        status = check_patterns(plan, "no-unshard-backward", plan->options.no_unshard_backward,
+                                arena, err);
+    if (!status)
+        status = check_shard_dims(plan, err);
     if (!status)
         status = check_unshard_backward(plan, err);
     return status ? status : check_casts(plan, err);

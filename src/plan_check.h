@@ -7,7 +7,7 @@
 #include "src/plan.h"
 
 /* STATUS_USAGE or STATUS_NO with the unit or parameter that stands against it. */
-enum status plan_check(const struct plan *plan, struct err *err);
+enum status plan_check(const struct plan *plan, struct arena *arena, struct err *err);
 
 /* Whether some unit's forward begins, or ends, with the segment: where hooks cast. */
 bool plan_unit_begins(const struct plan *plan, uint32_t segment);

@@ -10,11 +10,14 @@ cluster() {
 {"schema": "unshard.cluster/1", "base": "h100-sxm", "name": "$1", "description": "planted", $2}
 END
 }
-collective() { # KIND GB/S
-    echo "{\"kind\": \"$1\", \"ranks\": 8, \"start_us\": 10, \"root_us_per_sqrt_mb\": 4,
+collective() { # KIND GB/S MICROSECONDS to start
+    echo "{\"kind\": \"$1\", \"ranks\": 8, \"start_us\": $3, \"root_us_per_sqrt_mb\": 4,
         \"gb_per_s\": $2, \"source\": \"planted\"}"
 }
-links() { echo "\"collectives\": [$(collective all_gather "$1"), $(collective reduce_scatter "$1")]"; }
+links() { # GB/S, MICROSECONDS to start an all-gather, and a reduce-scatter
+    echo "\"collectives\": [$(collective all_gather "$1" "${2:-10}"),
+        $(collective reduce_scatter "$1" "${3:-10}")]"
+}
 value() { echo "\"$1\": {\"value\": $2, \"source\": \"planted\"}"; }
 host() { # MICROSECONDS of a launch, and of a unit's unshard and wait
     echo "\"host\": {$(value launch_us "$1"), $(value all_gather_us "$2")}"
@@ -24,7 +27,19 @@ cluster links-twice "$(links 40)"
 cluster slow-host "$(host 1000 400)"
 cluster host-twice "$(host 500 200)"
 cluster slow-unshard "$(host 10 20000)"
+free_copies="\"compute\": {$(value contention 0)}" # collectives slow nothing down
+cluster slow-reduce "$free_copies, $(links 3000 10 6000)"
+cluster late-gathers "$free_copies, $(links 3000 3000 10), $(host 1 1)"
+cluster slow-syncs "$(host 40 1000)"
 cluster high-floor "\"network\": {$(value floor_us 4000)}"
+
+# Halves of blocks as patterns, which no remedy makes larger.
+for layer in 0 1 2 3 4 5 6 7; do
+    p=model.layers.$layer
+    echo "[\"$p.self_attn\", \"$p.input_layernorm\"], [\"$p.mlp\", \"$p.post_attention_layernorm\"]"
+done | paste -sd, | sed 's/^/[/; s/$/]/' >"$tmp/halves.json"
+halves="--units @$tmp/halves.json --reshard no"
+syncs="--host-sync model.layers.*"
 
 # first FIELD: of the first remedy in the last JSON output
 first() {
@@ -39,19 +54,21 @@ within() { # GAINED SAID: by a tenth
 }
 
 # --- planted: CLUSTER | OPTIONS | bottleneck | what is said to help | CLUSTER and OPTIONS that do it
-while IFS='|' read -r name options bottleneck change other added; do
-    step="llama3-8b --layers 8 $options"
-    run explain $step --cluster "$tmp/$name.json" --json
+while IFS='|' read -r name options bottleneck change other instead; do
+    run explain llama3-8b --layers 8 $options --cluster "$tmp/$name.json" --json
     before=$(field mid) said=$(first gain_ns)
     ok "$name: names $bottleneck first" is "$(first bottleneck)" "$bottleneck"
     ok "and says what to do" is "$(first change)" "$change"
-    run sim $step --cluster "$tmp/$other.json" $added --no-db --json
+    run sim llama3-8b --layers 8 $instead --cluster "$tmp/$other.json" --no-db --json
     ok "which gains what it says" within $((before - $(field mid))) "$said"
 done <<END
 slow-links||slow links|links of twice the bandwidth|links-twice|
 slow-host||slow host|a host twice as fast|host-twice|
-high-floor|--units attn+mlp --seq 2048|small units|--units block|high-floor|--units block
+high-floor|--units attn+mlp --seq 2048|small units|--units block|high-floor|--units block --seq 2048
 slow-unshard||parameters gathered twice|--reshard no|slow-unshard|--reshard no
+slow-reduce|$halves|one reduction held at a time|--reduce-inputs 2|slow-reduce|$halves --reduce-inputs 2
+late-gathers|$syncs|late all-gathers|--prefetch 1|late-gathers|$syncs --prefetch 1
+slow-syncs|$syncs --seq 2048|host syncs|no --host-sync|slow-syncs|--seq 2048
 END
 
 # --- the page

@@ -124,8 +124,8 @@ static void make_random_rest(uint64_t *state, struct plan_options *options)
     options->log_loss = tap_below(state, 4) == 0;
     if (!strcmp(options->units, "torchtitan") && tap_below(state, 3) == 0)
         options->output_dtype = DTYPE_FP32;
-    if (tap_below(state, 4) == 0)
-        options->host_sync = "*.1";
+    if (tap_below(state, 4) == 0 && strcmp(options->units, "whole") != 0)
+        options->host_sync = "*.0*";
 }
 
 struct plan_options make_random_options(uint64_t *state, const struct dims *dims)

@@ -113,26 +113,51 @@ static const char *expand_segments(const struct change *change)
     return take(change, OPTION_ALLOCATOR, "expandable");
 }
 
+/* 1 where nothing is given. */
+static const char *hold_more(const struct change *change)
+{
+    const uint64_t held = option_number(change->options, OPTION_REDUCE_INPUTS);
+    return take_count(change, OPTION_REDUCE_INPUTS, held == 0 ? 2 : held + 1);
+}
+
+static const char *separate_comm(const struct change *change)
+{
+    return take(change, OPTION_SEPARATE_REDUCE_COMM, "yes");
+}
+
+/* What asks for the syncs is the model's code: whether it can do without only its author knows. */
+static const char *drop_syncs(const struct change *change)
+{
+    if (!option_text(change->options, OPTION_HOST_SYNC))
+        return NULL;
+    options_set(change->options, OPTION_HOST_SYNC, 0, NULL);
+    return "no --host-sync";
+}
+
 enum {
     COMMUNICATION =
         1 << STALL_ALL_GATHER | 1 << STALL_REDUCE | 1 << STALL_COMMUNICATOR | 1 << STALL_COPY,
-    HOST = 1 << STALL_HOST,
+    HOST = 1 << STALL_HOST | 1 << STALL_HOST_WAIT,
 };
 
-/* apply says what it changed, or NULL where there is nothing to change. */
+/* From what is a flag to what has to be written or bought. apply says what it changed, or NULL where
+   there is nothing to change. */
 static const struct remedy {
     const char *bottleneck;
     unsigned causes;
     const char *(*apply)(const struct change *change);
 } remedies[] = {
-    {"slow links", COMMUNICATION, double_links},
-    {"slow host", HOST, double_host},
-    {"slow host", HOST, compile},
-    {"small units", COMMUNICATION | HOST, enlarge_units},
     {"late all-gathers", COMMUNICATION | HOST, prefetch},
     {"late all-gathers in backward", COMMUNICATION | HOST, prefetch_backward},
+    {"one reduction held at a time", 1 << STALL_REDUCE, hold_more},
+    {"reductions and all-gathers in one queue", COMMUNICATION, separate_comm},
+    {"small units", COMMUNICATION | HOST, enlarge_units},
     {"parameters gathered twice", COMMUNICATION | HOST, keep_parameters},
     {"memory given back in mid-step", 1 << STALL_ALLOCATOR, expand_segments},
+    {"slow host", HOST, compile},
+    {"host syncs", COMMUNICATION | HOST, drop_syncs},
+    {"slow links", COMMUNICATION, double_links},
+    {"slow host", HOST, double_host},
 };
 enum { REMEDY_N = sizeof remedies / sizeof *remedies };
 
@@ -177,13 +202,17 @@ static enum status try_remedy(const struct sim_report *report, const struct reme
     if (status == STATUS_OK)
         status = evaluate(&options, &changed, &after, &why);
     *tried = status == STATUS_OK;
+    const int64_t before_ns = report->time[SPREAD_MID].step_ns;
     if (*tried)
         *out = (struct trial){
+            .row = (uint32_t)(remedy - remedies),
             .bottleneck = remedy->bottleneck,
             .change = words,
             .causes = remedy->causes,
             .step_ns = after.time[SPREAD_MID].step_ns,
-            .gain_ns = report->time[SPREAD_MID].step_ns - after.time[SPREAD_MID].step_ns,
+            .gain_ns = before_ns - after.time[SPREAD_MID].step_ns,
+            .gain_permille = (int64_t)(1e3 * (double)(before_ns - after.time[SPREAD_MID].step_ns) /
+                                       (double)before_ns),
             .fits = is_no_larger(report, &after),
         };
     prepared_release(&changed);
@@ -196,9 +225,9 @@ static int compare_trials(const void *a, const void *b)
 
     if (x->fits != y->fits)
         return x->fits ? -1 : 1;
-    if (x->gain_ns != y->gain_ns)
-        return x->gain_ns > y->gain_ns ? -1 : 1;
-    return strcmp(x->change, y->change);
+    if (x->gain_permille != y->gain_permille)
+        return x->gain_permille > y->gain_permille ? -1 : 1;
+    return x->row < y->row ? -1 : 1;
 }
 
 enum status remedies_try(const struct sim_report *report, const struct stalls *stalls,

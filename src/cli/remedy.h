@@ -12,6 +12,8 @@
 #include "src/cli/sim_report.h"
 
 struct trial {
+    uint32_t row;           /* of the table: what is easier to do comes first */
+    int64_t gain_permille;  /* of the step: gains that differ by less are equal */
     const char *bottleneck; /* what it is a remedy for: "slow links" */
     const char *change;     /* the option as one would type it, or what another cluster has */
     unsigned causes;        /* bits of enum stall_cause */
