@@ -150,7 +150,7 @@ static const struct remedy {
     {"late all-gathers", COMMUNICATION | HOST, prefetch},
     {"late all-gathers in backward", COMMUNICATION | HOST, prefetch_backward},
     {"one reduction held at a time", 1 << STALL_REDUCE, hold_more},
-    {"reductions and all-gathers in one queue", COMMUNICATION, separate_comm},
+    {"all-gathers behind reductions", COMMUNICATION, separate_comm},
     {"small units", COMMUNICATION | HOST, enlarge_units},
     {"parameters gathered twice", COMMUNICATION | HOST, keep_parameters},
     {"memory given back in mid-step", 1 << STALL_ALLOCATOR, expand_segments},
