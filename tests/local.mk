@@ -14,6 +14,8 @@ AM_TESTS_ENVIRONMENT = \
 # TAP, and what several tests share.
 check_LIBRARIES += tests/libtest.a
 tests_libtest_a_SOURCES = \
+	tests/asked.c \
+	tests/asked.h \
 	tests/body_make.c \
 	tests/body_make.h \
 	tests/closure.c \
@@ -23,6 +25,8 @@ tests_libtest_a_SOURCES = \
 	tests/engine_rig.h \
 	tests/fake_backend.c \
 	tests/fake_backend.h \
+	tests/line_diff.c \
+	tests/line_diff.h \
 	tests/make.c \
 	tests/make.h \
 	tests/oracle_compare.c \
@@ -89,6 +93,7 @@ c_tests = \
 	tests/engine_random.t \
 	tests/exec.t \
 	tests/json.t \
+	tests/knobs.t \
 	tests/memory_curve.t \
 	tests/mixed.t \
 	tests/model.t \
@@ -151,6 +156,7 @@ tests_engine_comms_t_SOURCES = tests/engine_comms.c
 tests_engine_random_t_SOURCES = tests/engine_random.c
 tests_exec_t_SOURCES = tests/exec.c
 tests_json_t_SOURCES = tests/json.c
+tests_knobs_t_SOURCES = tests/knobs.c
 tests_memory_curve_t_SOURCES = tests/memory_curve.c
 tests_mixed_t_SOURCES = tests/mixed.c
 tests_model_t_SOURCES = tests/model.c
@@ -225,6 +231,42 @@ EXTRA_DIST += \
 EXTRA_DIST += \
 	tests/trace_recount.py \
 	tests/golden/first-step-only.txt \
+	tests/golden/knob-all-reduce.txt \
+	tests/golden/knob-alone.txt \
+	tests/golden/knob-behavior-2.15.txt \
+	tests/golden/knob-by-dtype.txt \
+	tests/golden/knob-divide-factor-alone.txt \
+	tests/golden/knob-divide-factor.txt \
+	tests/golden/knob-force-sum.txt \
+	tests/golden/knob-freeze-all-but-q.txt \
+	tests/golden/knob-freeze-embedding.txt \
+	tests/golden/knob-host-sync.txt \
+	tests/golden/knob-ignore.txt \
+	tests/golden/knob-keep-fp32-2.15.0.txt \
+	tests/golden/knob-keep-fp32-2.15.txt \
+	tests/golden/knob-keep-fp32-unshard.txt \
+	tests/golden/knob-keep-fp32.txt \
+	tests/golden/knob-last-backward.txt \
+	tests/golden/knob-log-loss.txt \
+	tests/golden/knob-no-unshard-backward.txt \
+	tests/golden/knob-none.txt \
+	tests/golden/knob-precast.txt \
+	tests/golden/knob-prefetch-backward.txt \
+	tests/golden/knob-prefetch.txt \
+	tests/golden/knob-reduce-bf16.txt \
+	tests/golden/knob-reduce-fp16.txt \
+	tests/golden/knob-reduce-inputs.txt \
+	tests/golden/knob-replicas.txt \
+	tests/golden/knob-reshard-all-but-last.txt \
+	tests/golden/knob-reshard-backward.txt \
+	tests/golden/knob-reshard-no.txt \
+	tests/golden/knob-reshard-ranks.txt \
+	tests/golden/knob-reshard-yes.txt \
+	tests/golden/knob-separate-reduce-comm.txt \
+	tests/golden/knob-shard-dim.txt \
+	tests/golden/knob-storage-bf16.txt \
+	tests/golden/knob-sync-fp32.txt \
+	tests/golden/knob-sync.txt \
 	tests/golden/llama-2-layers-block-accum2.txt \
 	tests/golden/llama-3-layers-torchtitan.txt \
 	tests/golden/plan-picture-none.txt \

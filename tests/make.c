@@ -15,7 +15,7 @@ static void must(enum status status, const struct err *err)
         tap_bail(err->text);
 }
 
-static void make_rest(struct made *made, const struct plan_options *options)
+void make_finish(struct made *made, const struct plan_options *options)
 {
     struct err err = {0};
 
@@ -36,7 +36,7 @@ void make_init(struct made *made, const char *model, uint64_t layers,
     *made = (struct made){0};
     arena_init(&made->arena);
     must(model_open(model, layers, &made->arena, &made->model, &err), &err);
-    make_rest(made, options);
+    make_finish(made, options);
 }
 
 void make_init_family(struct made *made, const char *family, const struct dims *dims,
@@ -51,7 +51,7 @@ void make_init_family(struct made *made, const char *family, const struct dims *
     made->model.name = "random";
     made->model.arch = arch;
     made->model.dims = *dims;
-    make_rest(made, options);
+    make_finish(made, options);
 }
 
 void make_init_dims(struct made *made, const struct dims *dims, const struct plan_options *options)

@@ -22,6 +22,8 @@ void make_init_dims(struct made *made, const struct dims *dims, const struct pla
 /* The same for any family. */
 void make_init_family(struct made *made, const char *family, const struct dims *dims,
                       const struct plan_options *options);
+/* The rest, of the model that made->model is already, in made->arena. */
+void make_finish(struct made *made, const struct plan_options *options);
 void make_release(struct made *made);
 
 /* A small llama and options that fit it, drawn from the state. */
