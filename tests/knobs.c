@@ -89,6 +89,8 @@ static const struct knob {
      "shards of one rank: copies in place of gather and scatter"},
     {"log-loss", "--replicas 2", "--log-loss yes", NULL,
      "the host waits for one number over all ranks"},
+    {"output-dtype", "", "--output-dtype fp32", NULL,
+     "between two hooks a unit's output is cast up and down again"},
     {"host-sync", "", "--host-sync model.layers.0", NULL,
      "the host waits after the block's forward"},
 };

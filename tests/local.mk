@@ -250,6 +250,7 @@ EXTRA_DIST += \
 	tests/golden/knob-log-loss.txt \
 	tests/golden/knob-no-unshard-backward.txt \
 	tests/golden/knob-none.txt \
+	tests/golden/knob-output-dtype.txt \
 	tests/golden/knob-precast.txt \
 	tests/golden/knob-prefetch-backward.txt \
 	tests/golden/knob-prefetch.txt \

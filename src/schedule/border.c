@@ -2,7 +2,9 @@
  * Casts at the borders of units: output_dtype of the one, cast_forward_inputs of the next, and the
  * same backwards for the gradient. Not here: logits, which the loss casts by itself.
  *
- * Between two units the tensor exists in one dtype at a time: a cast's source dies with it.
+ * The post-forward hook reshards before it casts, the pre-forward hook casts before it gathers; so
+ * backwards the casts lie between one unit's reduction and the next one's gather. Between two units
+ * the tensor exists in one dtype at a time: a cast's source dies with it.
  */
 #include "src/plan_check.h"
 #include "src/schedule/pieces.h"
@@ -41,12 +43,12 @@ static uint32_t cast(struct schedule *sched, uint32_t s, uint32_t from, enum buf
 }
 
 /* What the segment after s computes from. */
-uint32_t schedule_border_forward(struct schedule *sched, uint32_t s, uint32_t hidden)
+void schedule_border_forward(struct schedule *sched, uint32_t s)
 {
     if (!is_cast(sched, s))
-        return hidden;
-    hidden = cast(sched, s, hidden, ROLE_HIDDEN, sched->plan->options.output_dtype);
-    return cast(sched, s, hidden, ROLE_HIDDEN, sched->plan->param_dtype);
+        return;
+    sched->hidden = cast(sched, s, sched->hidden, ROLE_HIDDEN, sched->plan->options.output_dtype);
+    sched->hidden = cast(sched, s, sched->hidden, ROLE_HIDDEN, sched->plan->param_dtype);
 }
 
 /* The gradient of the output of s, from that of the input of the segment after it. */

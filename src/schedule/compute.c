@@ -108,7 +108,7 @@ void schedule_forward_body(struct schedule *sched, uint32_t s)
     build_access(&sched->build, out, ACCESS_WRITE);
     if (pair->in_dies_in_forward)
         build_free(&sched->build, in, INSTR_BY_BODY);
-    sched->hidden = schedule_border_forward(sched, s, out);
+    sched->hidden = out;
 }
 
 /* Forward and backward of the loss, outside every unit. Where nothing is trained that is all. */
@@ -214,7 +214,6 @@ uint32_t schedule_backward_body(struct schedule *sched, uint32_t s, uint32_t d_o
     const struct segment *segment = &sched->plan->segments[s];
     const struct body_pair *pair = &sched->bodies->pairs[segment_pair(sched->bodies, segment)];
     const uint32_t id = sched->frames[s];
-    d_out = schedule_border_backward(sched, s, d_out);
     uint32_t d_in = pair->d_in_place ? d_out : NO_BUFFER;
 
     need_workspace(sched, TASK_BACKWARD, &sched->bodies->bodies[pair->backward]);

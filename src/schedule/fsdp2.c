@@ -151,6 +151,7 @@ static void forward(struct schedule *sched)
         schedule_forward_body(sched, s);
         each_inner(sched, s, post_forward);
         each_end(sched, u, s, post_forward);
+        schedule_border_forward(sched, s);
     }
     schedule_release_held(sched);
     build_mark(&sched->build, PHASE_FORWARD, true);
@@ -182,6 +183,7 @@ static void backward(struct schedule *sched, uint32_t d_out)
     build_mark(&sched->build, PHASE_BACKWARD, false);
     for (uint32_t s = sched->plan->n_segment; s-- > 0 && d_out != NO_BUFFER;) {
         const uint32_t u = sched->plan->segments[s].unit;
+        d_out = schedule_border_backward(sched, s, d_out);
         each_end(sched, u, s, pre_backward);
         each_inner_backward(sched, s, pre_backward);
         d_out = schedule_backward_body(sched, s, d_out);

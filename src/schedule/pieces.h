@@ -112,7 +112,7 @@ uint32_t schedule_loss(struct schedule *sched); /* returns the gradient of what 
 uint32_t schedule_backward_body(struct schedule *sched, uint32_t s, uint32_t d_out);
 
 /* border.c */
-uint32_t schedule_border_forward(struct schedule *sched, uint32_t s, uint32_t hidden);
+void schedule_border_forward(struct schedule *sched, uint32_t s);
 uint32_t schedule_border_backward(struct schedule *sched, uint32_t s, uint32_t d_hidden);
 
 /* optimizer.c */
