@@ -144,10 +144,13 @@ static void place_in_reduce(const struct plan *plan, const struct param_policy *
 static void count_trained(const struct param_policy *policy, const struct param_layout *place,
                           struct unit_layout *unit)
 {
+    if (place->bucket != NO_BUCKET) {
+        unit->n_updated++;
+        unit->updated_elements += place->shard_elements;
+    }
     if (!policy->has_grad)
         return;
     unit->n_trained++;
-    unit->trained_elements += place->shard_elements;
     unit->grad_bytes += place->numel * dtype_bytes((enum dtype)policy->grad);
 }
 

@@ -69,8 +69,9 @@ struct unit_layout {
     struct bucket buckets[MAX_BUCKETS];
     uint32_t n_crosswise;     /* parameters cut along another dimension than 0 */
     uint64_t crosswise_bytes; /* of these, unsharded, in the dtypes of compute */
-    uint32_t n_trained; /* parameters that have a gradient, so that the optimizer moves them */
-    uint64_t trained_elements; /* of a rank's shards of these */
+    uint32_t n_trained;       /* parameters that have a gradient */
+    uint32_t n_updated;       /* these, and what is reduced as zeros: the optimizer moves both */
+    uint64_t updated_elements; /* of a rank's shards of all that */
     uint64_t grad_bytes;       /* their unsharded gradients, as autograd yields them */
 };
 

@@ -53,6 +53,7 @@ static const struct knob {
     {"reduce-inputs", "", "--reduce-inputs 2", NULL, "two packed inputs are alive at once"},
     {"separate-reduce-comm", "", "--separate-reduce-comm yes", NULL,
      "reduce-scatters queue behind no all-gather"},
+    {"unused-zero", "", "--unused zero", "*.q_proj.*", "zeros are reduced in place of no gradient"},
     {"divide-factor", "", "--divide-factor 3", NULL,
      "each rank's input is multiplied by a third while it is summed"},
     {"divide-factor-alone", BLOCK " --gpus 1", "--divide-factor 3", NULL,

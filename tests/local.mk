@@ -268,6 +268,7 @@ EXTRA_DIST += \
 	tests/golden/knob-storage-bf16.txt \
 	tests/golden/knob-sync-fp32.txt \
 	tests/golden/knob-sync.txt \
+	tests/golden/knob-unused-zero.txt \
 	tests/golden/llama-2-layers-block-accum2.txt \
 	tests/golden/llama-3-layers-torchtitan.txt \
 	tests/golden/plan-picture-none.txt \

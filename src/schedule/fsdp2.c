@@ -75,11 +75,15 @@ static void pre_backward(struct schedule *sched, uint32_t u)
 /* Gradients of a microbatch without sync stay; else they are reduced. */
 static void post_backward(struct schedule *sched, uint32_t u)
 {
+    const bool syncs = schedule_holds(sched, sched->plan->options.sync);
+
     sched->units[u].done = true;
     schedule_accumulate(sched, u);
+    if (syncs)
+        schedule_fill_zeros(sched, u);
     if (schedule_holds(sched, sched->plan->options.reshard_backward))
         schedule_reshard(sched, u);
-    if (schedule_holds(sched, sched->plan->options.sync))
+    if (syncs)
         schedule_reduce(sched, u);
     else
         schedule_keep_accumulated(sched, u);

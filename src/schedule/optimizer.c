@@ -58,8 +58,8 @@ static struct task *launch_over_grads(struct schedule *sched, enum task_kind kin
     uint32_t n_param = 0;
 
     for (uint32_t u = 0; u < sched->plan->n_unit; u++) {
-        n_param += layout_of(sched, u)->n_trained;
-        task->elements += layout_of(sched, u)->trained_elements;
+        n_param += layout_of(sched, u)->n_updated;
+        task->elements += layout_of(sched, u)->updated_elements;
     }
     task->dtype = (uint8_t)sched->plan->options.policy.storage;
     task->kernels = (uint16_t)ceil_div(n_param, tensors);

@@ -8,7 +8,7 @@
 /* The member sizes of one shape while they are written down. */
 struct sizes {
     uint64_t *shard, *full, *kept, *grads, *accumulated, *zeros, *states;
-    uint32_t n_grad, n_zeros;
+    uint32_t n_grad, n_zeros, n_updated;
 };
 
 static struct sizes sizes_new(struct arena *arena, uint32_t n_param)
@@ -28,7 +28,7 @@ static struct sizes sizes_new(struct arena *arena, uint32_t n_param)
 /* Moments have the shard's size and dtype, the counter is one FP32 number (fused AdamW). */
 static void add_states(struct sizes *sizes, uint64_t shard_bytes, struct shape_members *shape)
 {
-    uint64_t *states = &sizes->states[(size_t)ADAMW_STATES * sizes->n_grad];
+    uint64_t *states = &sizes->states[(size_t)ADAMW_STATES * sizes->n_updated++];
     states[0] = dtype_bytes(DTYPE_FP32);
     states[1] = states[2] = shard_bytes;
     shape->states_bytes += states[0] + states[1] + states[2];
@@ -47,8 +47,9 @@ static void add_param(struct schedule *sched, const struct param_layout *place,
     if (plan->options.reshard == RESHARD_RANKS)
         sizes->kept[i] = sizes->full[i] / plan->options.reshard_ranks;
     shape->kept_bytes += sizes->kept[i];
-    if (policy->has_grad) {
+    if (place->bucket != NO_BUCKET)
         add_states(sizes, sizes->shard[i], shape);
+    if (policy->has_grad) {
         sizes->accumulated[sizes->n_grad] = reduced_bytes;
         sizes->grads[sizes->n_grad++] = place->numel * dtype_bytes((enum dtype)policy->grad);
         shape->accumulated_bytes += reduced_bytes;
@@ -78,7 +79,7 @@ static void prepare_shape(struct schedule *sched, uint32_t u, struct arena *aren
     if (sched->plan->options.sync == MICROBATCH_LAST)
         shape->accumulated = build_members(&sched->build, sizes.accumulated, sizes.n_grad);
     shape->zeros = build_members(&sched->build, sizes.zeros, sizes.n_zeros);
-    shape->states = build_members(&sched->build, sizes.states, ADAMW_STATES * sizes.n_grad);
+    shape->states = build_members(&sched->build, sizes.states, ADAMW_STATES * sizes.n_updated);
 }
 
 /* Member sizes of the groups of each unit shape, once. */
@@ -120,11 +121,11 @@ static void make_states(struct schedule *sched, uint32_t u)
     struct unit_state *state = &sched->units[u];
 
     state->states = NO_BUFFER;
-    if (layout_of(sched, u)->n_trained == 0)
+    if (layout_of(sched, u)->n_updated == 0)
         return;
     state->states = lasting_buffer(
         sched, build_group(&sched->build, ROLE_STATE, STREAM_C, (uint16_t)u, shape->states,
-                           ADAMW_STATES * layout_of(sched, u)->n_trained, shape->states_bytes));
+                           ADAMW_STATES * layout_of(sched, u)->n_updated, shape->states_bytes));
     state->init_states = init_task(sched, (uint16_t)u, state->states, DTYPE_FP32);
 }
 
@@ -167,7 +168,7 @@ static void make_lasting(struct schedule *sched)
 
 static void clear_unit(struct unit_state *unit)
 {
-    unit->grads = unit->accumulated = unit->kept = NO_BUFFER;
+    unit->grads = unit->accumulated = unit->zeros = unit->kept = NO_BUFFER;
     unit->post_event = NO_EVENT;
     for (int b = 0; b < MAX_BUCKETS; b++)
         unit->buckets[b] = (struct bucket_state){NO_BUFFER, NO_BUFFER, NO_BUFFER, NO_EVENT};

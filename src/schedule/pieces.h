@@ -39,6 +39,7 @@ struct unit_state {
     uint32_t kept, kept_event;        /* what an integer reshard kept, or NO_BUFFER; its copy */
     uint32_t grads;                   /* gradients from autograd, or NO_BUFFER */
     uint32_t accumulated;             /* those of microbatches without sync, or NO_BUFFER */
+    uint32_t zeros;                   /* in place of missing gradients, or NO_BUFFER */
     uint32_t order;                   /* where it stands in schedule.order */
     uint32_t post_event; /* of its last reduction that C did not wait for, or NO_EVENT */
     struct bucket_state buckets[MAX_BUCKETS];
@@ -124,6 +125,7 @@ void schedule_accumulate(struct schedule *sched, uint32_t u);
 void schedule_keep_accumulated(struct schedule *sched, uint32_t u);
 
 /* reduce.c */
+void schedule_fill_zeros(struct schedule *sched, uint32_t u);
 void schedule_reduce(struct schedule *sched, uint32_t u);
 void schedule_drain_reduce_in(struct schedule *sched, uint32_t keep);
 void schedule_wait_for_reduce(struct schedule *sched);

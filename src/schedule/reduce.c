@@ -42,10 +42,14 @@ static void wait_for_own(struct schedule *sched, uint32_t u)
     schedule_release_kept(sched, u);
 }
 
-/* set_reduce_scatter_unused_params: what has no gradient is reduced as zeros. */
-static uint32_t zeros_of(struct schedule *sched, uint32_t u)
+/* set_reduce_scatter_unused_params: what has no gradient is reduced as zeros. They are born when the
+   gradients are taken, while the unit's parameters are still whole. */
+void schedule_fill_zeros(struct schedule *sched, uint32_t u)
 {
     const struct shape_members *shape = members_of(sched, u);
+
+    if (shape->n_zeros == 0)
+        return;
     const uint32_t zeros = build_group(&sched->build, ROLE_ZEROS, STREAM_C, (uint16_t)u,
                                        shape->zeros, shape->n_zeros, shape->zeros_bytes);
 
@@ -55,7 +59,7 @@ static uint32_t zeros_of(struct schedule *sched, uint32_t u)
     task->elements = shape->zeros_bytes;
     task->kernels = (uint16_t)shape->n_zeros;
     build_access(&sched->build, zeros, ACCESS_WRITE);
-    return zeros;
+    sched->units[u].zeros = zeros;
 }
 
 /* Where a unit's gradients are while they are packed, bucket by bucket. */
@@ -240,7 +244,7 @@ void schedule_reduce(struct schedule *sched, uint32_t u)
     wait_for_own(sched, u);
     struct sources from = {
         .grads = state->accumulated != NO_BUFFER ? state->accumulated : state->grads,
-        .zeros = members_of(sched, u)->n_zeros > 0 ? zeros_of(sched, u) : NO_BUFFER,
+        .zeros = state->zeros,
         .precast = sched->plan->options.arrange == ARRANGE_PRECAST,
     };
     for (uint32_t b = 0; b < unit->n_bucket; b++) {
@@ -251,5 +255,5 @@ void schedule_reduce(struct schedule *sched, uint32_t u)
         }
         reduce_bucket(sched, u, b, in);
     }
-    state->grads = state->accumulated = NO_BUFFER;
+    state->grads = state->accumulated = state->zeros = NO_BUFFER;
 }
