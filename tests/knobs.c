@@ -66,6 +66,8 @@ static const struct knob {
     {"storage-bf16", BLOCK, "--storage-dtype bf16", NULL,
      "no cast before the gather, one after the reduce"},
     {"behavior-2.15", "", "--behavior torch-2.15", NULL, "autograd yields FP32 gradients"},
+    {"behavior-2.15-frozen", "--freeze model.layers.*", "--behavior torch-2.15.0", NULL,
+     "a unit without gradients lets go of what others hold"},
     {"keep-fp32", BLOCK " --behavior torch-pr196626", NORMS, NULL,
      "mixed units are gathered as bytes, and one launch packs both dtypes"},
     {"keep-fp32-2.15", MIXED, "--behavior torch-2.15", NULL,

@@ -233,6 +233,7 @@ EXTRA_DIST += \
 	tests/golden/first-step-only.txt \
 	tests/golden/knob-all-reduce.txt \
 	tests/golden/knob-alone.txt \
+	tests/golden/knob-behavior-2.15-frozen.txt \
 	tests/golden/knob-behavior-2.15.txt \
 	tests/golden/knob-by-dtype.txt \
 	tests/golden/knob-divide-factor-alone.txt \

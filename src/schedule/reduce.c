@@ -238,9 +238,12 @@ void schedule_reduce(struct schedule *sched, uint32_t u)
     struct unit_state *state = &sched->units[u];
     const uint32_t most = (uint32_t)sched->plan->options.reduce_inputs;
 
-    if (unit->n_bucket == 0)
+    /* Up to 2.14 a unit without gradients leaves what others hold alone. */
+    if (unit->n_bucket == 0 && sched->plan->options.policy.behavior == BEHAVIOR_TORCH_2_11)
         return;
     schedule_drain_reduce_in(sched, most - 1);
+    if (unit->n_bucket == 0)
+        return;
     wait_for_own(sched, u);
     struct sources from = {
         .grads = state->accumulated != NO_BUFFER ? state->accumulated : state->grads,
