@@ -236,6 +236,7 @@ EXTRA_DIST += \
 	tests/golden/knob-behavior-2.15-frozen.txt \
 	tests/golden/knob-behavior-2.15.txt \
 	tests/golden/knob-by-dtype.txt \
+	tests/golden/knob-clip.txt \
 	tests/golden/knob-divide-factor-alone.txt \
 	tests/golden/knob-divide-factor.txt \
 	tests/golden/knob-force-sum.txt \
@@ -264,6 +265,7 @@ EXTRA_DIST += \
 	tests/golden/knob-reshard-no.txt \
 	tests/golden/knob-reshard-ranks.txt \
 	tests/golden/knob-reshard-yes.txt \
+	tests/golden/knob-scaler.txt \
 	tests/golden/knob-separate-reduce-comm.txt \
 	tests/golden/knob-shard-dim.txt \
 	tests/golden/knob-storage-bf16.txt \

@@ -1,9 +1,9 @@
 /*
  * The end of a step: what users do between backward and the next step, and the optimizer.
  *
- * On stream C, over the gradients of the shards. One-element all-reduces go over all ranks: where
- * there are no replicas that is the group which parameters are cut over. Sources: spec FSDP2 3.2
- * (scaler) and COST 3 (clipping).
+ * On stream C, over the gradients of the shards. Norm and verdict of the scaler are DTensors that are
+ * partial over the ranks which parameters are cut over and the same on all replicas, so that one
+ * number is reduced over the former. Sources: spec FSDP2 3.2 (scaler) and COST 3 (clipping).
  */
 #include "src/schedule/pieces.h"
 
@@ -66,14 +66,14 @@ static struct task *launch_over_grads(struct schedule *sched, enum task_kind kin
     return task;
 }
 
-/* One number over all ranks. */
-static void all_reduce_scalar(struct schedule *sched, uint32_t scalar, enum reduction reduction)
+static void all_reduce_scalar(struct schedule *sched, uint32_t scalar, enum comm comm,
+                              enum reduction reduction)
 {
     struct task *task = build_launch(&sched->build, TASK_ALL_REDUCE, STREAM_C, NO_UNIT);
 
     task->dtype = DTYPE_FP32;
     task->elements = 1;
-    task->comm = sched->plan->options.replicas > 1 ? COMM_WORLD : COMM_SHARD;
+    task->comm = (uint8_t)comm;
     task->reduction = (uint8_t)reduction;
     build_access(&sched->build, scalar, ACCESS_UPDATE);
 }
@@ -101,8 +101,8 @@ static void unscale(struct schedule *sched)
     launch_over_grads(sched, TASK_UNSCALE, FOREACH_NORMS);
     access_grads(sched, ACCESS_UPDATE);
     build_access(&sched->build, found_inf, ACCESS_WRITE);
-    if (sched->plan->world > 1)
-        all_reduce_scalar(sched, found_inf, REDUCE_SUM);
+    if (sched->plan->shard_ranks > 1)
+        all_reduce_scalar(sched, found_inf, COMM_SHARD, REDUCE_SUM);
     schedule_host_reads(sched);
     build_free(&sched->build, found_inf, 0);
 }
@@ -115,8 +115,8 @@ static void clip(struct schedule *sched)
     launch_over_grads(sched, TASK_GRAD_NORM, FOREACH_NORMS);
     access_grads(sched, ACCESS_READ);
     build_access(&sched->build, norm, ACCESS_WRITE);
-    if (sched->plan->world > 1)
-        all_reduce_scalar(sched, norm, REDUCE_SUM);
+    if (sched->plan->shard_ranks > 1)
+        all_reduce_scalar(sched, norm, COMM_SHARD, REDUCE_SUM);
     launch_over_grads(sched, TASK_CLIP, FOREACH_NORMS);
     build_access(&sched->build, norm, ACCESS_READ);
     access_grads(sched, ACCESS_UPDATE);
@@ -127,13 +127,14 @@ static void clip(struct schedule *sched)
 static void log_loss(struct schedule *sched)
 {
     const uint32_t loss = alloc_scalar(sched);
+    const enum comm comm = sched->plan->options.replicas > 1 ? COMM_WORLD : COMM_SHARD;
 
     struct task *task = build_launch(&sched->build, TASK_CAST, STREAM_C, NO_UNIT);
     task->dtype = DTYPE_FP32;
     task->elements = 1;
     build_access(&sched->build, loss, ACCESS_WRITE);
     if (sched->plan->world > 1)
-        all_reduce_scalar(sched, loss, REDUCE_AVG);
+        all_reduce_scalar(sched, loss, comm, REDUCE_AVG);
     schedule_host_reads(sched);
     build_free(&sched->build, loss, 0);
 }
