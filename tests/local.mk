@@ -235,6 +235,7 @@ EXTRA_DIST += \
 	tests/golden/knob-alone.txt \
 	tests/golden/knob-behavior-2.15-frozen.txt \
 	tests/golden/knob-behavior-2.15.txt \
+	tests/golden/knob-behavior-unshard.txt \
 	tests/golden/knob-by-dtype.txt \
 	tests/golden/knob-clip.txt \
 	tests/golden/knob-divide-factor-alone.txt \

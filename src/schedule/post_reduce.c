@@ -19,6 +19,12 @@ static bool is_cast(const struct bucket *bucket)
     return bucket->dtype != bucket->storage;
 }
 
+/* K4 of behavior unshard scales, casts and adds in one launch (spec FSDP2 0.1). */
+static bool is_fused(const struct schedule *sched)
+{
+    return sched->plan->options.policy.behavior == BEHAVIOR_UNSHARD;
+}
+
 static bool stays_partial(const struct schedule *sched)
 {
     return has_replicas(sched) && !schedule_holds(sched, sched->plan->options.all_reduce);
@@ -112,13 +118,13 @@ static uint32_t cast(struct schedule *sched, uint32_t u, uint32_t b, enum stream
     return to;
 }
 
-/* Later microbatches add their reduced gradient, one kernel a parameter. */
+/* Later microbatches add their reduced gradient, one kernel a parameter or K4. */
 static void add(struct schedule *sched, uint32_t u, uint32_t b, enum stream stream, uint32_t from)
 {
     const struct bucket *bucket = &layout_of(sched, u)->buckets[b];
     struct task *task = launch(sched, u, b, stream, (enum dtype)bucket->storage);
 
-    task->kernels = (uint16_t)bucket->n_param;
+    task->kernels = is_fused(sched) ? 1 : (uint16_t)bucket->n_param;
     build_access(&sched->build, from, ACCESS_READ);
     build_access(&sched->build, sched->units[u].buckets[b].grad_shard, ACCESS_UPDATE);
 }
@@ -154,10 +160,12 @@ void schedule_post_reduce(struct schedule *sched, uint32_t u, uint32_t b, uint32
     }
     if (has_replicas(sched))
         all_reduce(sched, u, b, out, divide.all_reduce);
-    if (divide.post != 1)
-        divide_after(sched, u, b, stream, out);
-    const uint32_t grad = is_cast(bucket) ? cast(sched, u, b, stream, out) : out;
     const bool assigns = state->grad_shard == NO_BUFFER;
+    const bool in_place = assigns && !is_cast(bucket);
+    if (divide.post != 1 && (in_place || !is_fused(sched)))
+        divide_after(sched, u, b, stream, out);
+    const bool casts = is_cast(bucket) && (assigns || !is_fused(sched));
+    const uint32_t grad = casts ? cast(sched, u, b, stream, out) : out;
     if (assigns)
         state->grad_shard = grad;
     else
