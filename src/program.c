@@ -182,11 +182,14 @@ static uint64_t hash_grad_places(const struct program *p, const struct frame *fr
     return hash;
 }
 
-/* What prices and real runs take from plan and layout beside the arrays. */
+/* What prices and real runs take from plan and layout beside the arrays. A divisor that is the
+   default may as well not have been asked for. */
 static uint64_t hash_plan(const struct program *p, uint64_t hash)
 {
+    const double asked = p->plan->options.divide_factor;
+    const double divisor = asked == (double)p->plan->world ? 0 : asked;
     uint64_t factor;
-    memcpy(&factor, &p->plan->options.divide_factor, sizeof factor);
+    memcpy(&factor, &divisor, sizeof factor);
     hash = hash_add(hash_add(hash, p->plan->world), p->plan->gpus_per_node);
     hash = hash_add(hash_add(hash, p->plan->shard_ranks), factor);
     hash = hash_add(hash, p->plan->options.policy.behavior);

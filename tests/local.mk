@@ -93,6 +93,7 @@ c_tests = \
 	tests/engine_random.t \
 	tests/exec.t \
 	tests/json.t \
+	tests/knob_hashes.t \
 	tests/knobs.t \
 	tests/memory_curve.t \
 	tests/mixed.t \
@@ -156,6 +157,7 @@ tests_engine_comms_t_SOURCES = tests/engine_comms.c
 tests_engine_random_t_SOURCES = tests/engine_random.c
 tests_exec_t_SOURCES = tests/exec.c
 tests_json_t_SOURCES = tests/json.c
+tests_knob_hashes_t_SOURCES = tests/knob_hashes.c
 tests_knobs_t_SOURCES = tests/knobs.c
 tests_memory_curve_t_SOURCES = tests/memory_curve.c
 tests_mixed_t_SOURCES = tests/mixed.c

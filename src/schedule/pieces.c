@@ -76,7 +76,7 @@ static void prepare_shape(struct schedule *sched, uint32_t u, struct arena *aren
     if (sched->plan->options.reshard == RESHARD_RANKS)
         shape->kept = build_members(&sched->build, sizes.kept, n);
     shape->grads = build_members(&sched->build, sizes.grads, sizes.n_grad);
-    if (sched->plan->options.sync == MICROBATCH_LAST)
+    if (sched->plan->options.sync == MICROBATCH_LAST && sched->plan->options.accum > 1)
         shape->accumulated = build_members(&sched->build, sizes.accumulated, sizes.n_grad);
     shape->zeros = build_members(&sched->build, sizes.zeros, sizes.n_zeros);
     shape->states = build_members(&sched->build, sizes.states, ADAMW_STATES * sizes.n_updated);
