@@ -55,13 +55,19 @@ static enum dtype column_of(const struct param_policy *policy, enum column colum
     return (enum dtype)dtypes[column];
 }
 
-/* The first trainable parameter, and the first that differs from it; false where all agree. */
+/* What is frozen is stored as it likes and never reduced; but it is gathered with the others. */
+static bool counts(const struct param_policy *policy, enum column column)
+{
+    return policy->trainable || column == COLUMN_COMPUTE;
+}
+
+/* The first parameter that counts, and the first that differs from it; false where all agree. */
 static bool find_pair(const struct eligible_unit *unit, enum column column, uint32_t *a,
                       uint32_t *b)
 {
     uint32_t first = UINT32_MAX;
     for (uint32_t i = 0; i < unit->n_param; i++) {
-        if (!policy_of(unit, i)->trainable)
+        if (!counts(policy_of(unit, i), column))
             continue;
         if (first == UINT32_MAX)
             first = i;
