@@ -57,6 +57,8 @@ tests_libtest_a_SOURCES = \
 	tests/slow_engine.c \
 	tests/slow_engine.h \
 	tests/slow_memory.c \
+	tests/slow_path.c \
+	tests/slow_path.h \
 	tests/store_rig.c \
 	tests/store_rig.h \
 	tests/tap.c \
@@ -110,6 +112,7 @@ c_tests = \
 	tests/plan.t \
 	tests/plan_errors.t \
 	tests/plan_picture.t \
+	tests/plan_property.t \
 	tests/plan_random.t \
 	tests/plan_rank.t \
 	tests/program.t \
@@ -175,6 +178,7 @@ tests_place_random_t_SOURCES = tests/place_random.c
 tests_plan_t_SOURCES = tests/plan.c
 tests_plan_errors_t_SOURCES = tests/plan_errors.c
 tests_plan_picture_t_SOURCES = tests/plan_picture.c
+tests_plan_property_t_SOURCES = tests/plan_property.c
 tests_plan_random_t_SOURCES = tests/plan_random.c
 tests_plan_rank_t_SOURCES = tests/plan_rank.c
 tests_program_t_SOURCES = tests/program.c

@@ -138,6 +138,13 @@ static void copy_out(struct schedule *sched, uint32_t u)
         build_free(&sched->build, temp, 0);
 }
 
+static void free_kept(struct schedule *sched, uint32_t u)
+{
+    if (is_kept(sched, u))
+        build_free(&sched->build, sched->units[u].kept, 0);
+    sched->units[u].kept = NO_BUFFER;
+}
+
 /* Stream C sees the unsharded parameters of u. Forward holds the all-gather output, backward frees.
  */
 void schedule_wait_for_unshard(struct schedule *sched, uint32_t u, enum phase phase)
@@ -158,9 +165,7 @@ void schedule_wait_for_unshard(struct schedule *sched, uint32_t u, enum phase ph
         sched->gathered = done;
     else
         release_gathered(sched, done);
-    if (is_kept(sched, u))
-        build_free(&sched->build, unit->kept, 0);
-    unit->kept = NO_BUFFER;
+    free_kept(sched, u);
     unit->pending = false;
     unit->is_full = true;
 }
@@ -177,17 +182,19 @@ void schedule_drop_pending(struct schedule *sched, uint32_t u)
         return;
     build_wait(&sched->build, STREAM_C, unit->gather_event);
     build_free(&sched->build, unit->gathered, 0);
+    free_kept(sched, u);
 }
 
+/* What a pending all-gather starts from stays until C has waited for it. PyTorch lets go of it here,
+   while its copy-in may still read it. */
 void schedule_reshard(struct schedule *sched, uint32_t u)
 {
     struct unit_state *unit = &sched->units[u];
 
     if (unit->is_full)
         build_free(&sched->build, unit->full, 0);
-    if (is_kept(sched, u))
-        build_free(&sched->build, unit->kept, 0);
-    unit->kept = NO_BUFFER;
+    if (!unit->pending)
+        free_kept(sched, u);
     unit->is_full = false;
 }
 
