@@ -55,22 +55,25 @@ static double plain_s(const struct unit_task *t, double bytes)
 
 /*
  * Casts to a flat temporary, then a copy into the rank's slice, slower as bytes of several types.
- * Our kernel reads shards and writes the slice. What an integer reshard kept is cast already.
+ * Our kernel reads shards and writes the slice. What an integer reshard kept is cast already, and
+ * copied to the temporary all the same.
  */
 static double copy_in_s(const struct unit_task *t)
 {
     const double slice = (double)t->task->elements * bytes_of((enum dtype)t->task->dtype);
     const bool kept = first_role(t->program, t->task) == ROLE_KEPT;
     const bool mixed = t->unit->wire == DTYPE_U8;
+    const double slices = kept ? slice / (double)t->unit->slice_bytes : 1; /* of a rank */
     double cast = 0;
 
     if (t->own_kernels)
         return moved_s(t, kept ? 2 * slice : (double)t->unit->shard_bytes + slice, 0);
-    for (uint8_t i = 0; i < t->unit->n_cast && !kept; i++) {
+    for (uint8_t i = 0; i < t->unit->n_cast; i++) {
         const struct cast_group *group = &t->unit->casts[i];
+        const uint8_t from = kept ? group->compute : group->storage;
         if (group->storage != group->compute)
-            cast += (double)group->shard_elements *
-                    (bytes_of((enum dtype)group->storage) + bytes_of((enum dtype)group->compute));
+            cast += (double)group->shard_elements * slices *
+                    (bytes_of((enum dtype)from) + bytes_of((enum dtype)group->compute));
     }
     return moved_s(t, cast + 2 * slice * (mixed ? t->r->mixed_slowdown : 1), t->r->copy_in);
 }

@@ -14,47 +14,53 @@ static bool is_kept(const struct schedule *sched, uint32_t u)
 
 /* One foreach copy for each group that is staged, then one for all into the slice; K1 of behavior
    unshard does both in one launch. */
-static uint16_t copy_in_kernels(const struct schedule *sched, const struct unit_layout *unit,
-                                bool casts)
+static uint16_t copy_in_kernels(const struct schedule *sched, const struct unit_layout *unit)
 {
     uint32_t n = ceil_div(unit->n_param, FOREACH_TENSORS);
 
     if (sched->plan->options.policy.behavior == BEHAVIOR_UNSHARD)
         return 1;
-    for (uint8_t i = 0; i < unit->n_cast && casts; i++)
+    for (uint8_t i = 0; i < unit->n_cast; i++)
         if (unit->casts[i].staged)
             n += ceil_div(unit->casts[i].n_param, FOREACH_TENSORS);
     return (uint16_t)n;
+}
+
+/* A flat tensor for all that has a param_dtype, or NO_BUFFER. That is so too for what an integer
+   reshard kept, which is in this dtype already. ranks: that share what is gathered. */
+static uint32_t alloc_cast_temp(struct schedule *sched, uint32_t u, uint64_t ranks)
+{
+    const uint64_t bytes = layout_of(sched, u)->staged_bytes * sched->plan->shard_ranks / ranks;
+
+    if (bytes == 0 || sched->plan->options.policy.behavior == BEHAVIOR_UNSHARD)
+        return NO_BUFFER;
+    const uint32_t temp =
+        build_buffer(&sched->build, ROLE_CAST_TEMP, STREAM_AGI, (uint16_t)u, bytes);
+    build_alloc(&sched->build, temp, 0);
+    return temp;
 }
 
 static void copy_in(struct schedule *sched, uint32_t u)
 {
     const struct unit_layout *unit = layout_of(sched, u);
     const bool from_kept = is_kept(sched, u);
-    const bool casts = !from_kept && unit->staged_bytes > 0;
-    const bool has_temp = casts && sched->plan->options.policy.behavior != BEHAVIOR_UNSHARD;
     const uint64_t ranks =
         from_kept ? sched->plan->options.reshard_ranks : sched->plan->shard_ranks;
-    uint32_t temp = NO_BUFFER;
+    const uint32_t temp = alloc_cast_temp(sched, u, ranks);
 
-    if (has_temp) {
-        temp = build_buffer(&sched->build, ROLE_CAST_TEMP, STREAM_AGI, (uint16_t)u,
-                            unit->staged_bytes);
-        build_alloc(&sched->build, temp, 0);
-    }
     sched->units[u].gathered = build_buffer(&sched->build, ROLE_GATHERED, STREAM_AGI, (uint16_t)u,
                                             unit->slice_bytes * sched->plan->shard_ranks);
     build_alloc(&sched->build, sched->units[u].gathered, 0);
     struct task *task = build_launch(&sched->build, TASK_COPY_IN, STREAM_AGI, (uint16_t)u);
     task->dtype = unit->wire;
     task->elements = unit_gather_elements(sched->plan, unit) / ranks;
-    task->kernels = copy_in_kernels(sched, unit, casts);
+    task->kernels = copy_in_kernels(sched, unit);
     build_access(&sched->build, from_kept ? sched->units[u].kept : sched->units[u].shard,
                  ACCESS_READ);
-    if (has_temp)
+    if (temp != NO_BUFFER)
         build_access(&sched->build, temp, ACCESS_WRITE);
     build_access(&sched->build, sched->units[u].gathered, ACCESS_WRITE);
-    if (has_temp)
+    if (temp != NO_BUFFER)
         build_free(&sched->build, temp, 0);
 }
 
