@@ -111,9 +111,9 @@ static void repeat_instrs(struct program_builder *builder, struct section from,
                           struct shift buffers, struct shift tasks, struct shift events)
 {
     const struct shift of_op[INSTR_N] = {
-        [INSTR_ALLOC] = buffers, [INSTR_FREE] = buffers, [INSTR_LAUNCH] = tasks,
-        [INSTR_RECORD] = events, [INSTR_WAIT] = events,  [INSTR_HOST_WAIT] = events,
-        [INSTR_MARK] = {0},
+        [INSTR_ALLOC] = buffers, [INSTR_FREE] = buffers,          [INSTR_LAUNCH] = tasks,
+        [INSTR_RECORD] = events, [INSTR_WAIT] = events,           [INSTR_HOST_WAIT] = events,
+        [INSTR_MARK] = {0},      [INSTR_RECORD_STREAM] = buffers,
     };
     struct program *p = builder->program;
 

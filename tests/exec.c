@@ -67,8 +67,7 @@ static void build(struct arena *arena, struct program *program)
     build_section_begin(&build, SECTION_STEADY);
     build_launch(&build, TASK_OPTIMIZER, STREAM_C, NO_UNIT);      /* 11, event 0 */
     const uint32_t done = build_record(&build, STREAM_C);         /* 12, event 1 */
-    build_wait(&build, STREAM_C, done);                           /* 13, event 2 */
-    program->instrs[program->n_instr - 1].op = INSTR_HOST_WAIT;   /* no scheduler needs one yet */
+    build_host_wait(&build, done);                                /* 13, event 2 */
     build_section_end(&build);
 }
 
