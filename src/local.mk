@@ -143,6 +143,8 @@ src_libcore_a_SOURCES = \
 	src/model_tensors.h \
 	src/place.c \
 	src/place.h \
+	src/place_pass.c \
+	src/place_pass.h \
 	src/plan.c \
 	src/plan.h \
 	src/plan_by_dtype.c \
