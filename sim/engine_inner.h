@@ -29,6 +29,7 @@ struct record {
     bool issued, reached;
 };
 #define NO_RECORD UINT32_MAX
+#define NO_EVENT_ID UINT32_MAX /* of a point that nobody waits for */
 
 /* The host stood still until ns, for a record or, with NO_RECORD, for all streams. */
 struct stop {
@@ -64,6 +65,7 @@ struct engine {
     uint32_t n_started; /* of the collectives */
     uint32_t n_passed;  /* of these, ended before C's current task */
     int64_t comm_free_ns;
+    int64_t horizon_ns; /* what ends later on C may still be slowed by what is not issued */
     uint32_t comm_waiters, awake; /* bits */
 };
 
@@ -74,6 +76,8 @@ static inline int64_t later(int64_t a, int64_t b)
 
 /* Until the host is woken or nothing can go on. */
 void engine_run_streams(struct engine *engine);
+/* The same while the host stands at ns, which is not before its own time. */
+void engine_run_until(struct engine *engine, int64_t ns);
 /* The same, and then every queue is done; else STATUS_RUN. */
 enum status engine_run_all(struct engine *engine, struct err *err);
 /*

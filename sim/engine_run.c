@@ -50,7 +50,8 @@ static inline int64_t slowed_end(const struct engine *engine, uint32_t *passed, 
     return now + (work + full - 1) / full;
 }
 
-/* Run the task at a queue's head; false where its communicator has another one first. */
+/* Run the task at a queue's head; false where its communicator has another one first, or where it
+   ends on C behind the horizon. */
 static bool run_task(struct engine *engine, struct queue *queue, uint32_t bit, uint32_t id)
 {
     struct span *span = &engine->spans[id];
@@ -70,8 +71,11 @@ static bool run_task(struct engine *engine, struct queue *queue, uint32_t bit, u
         engine->awake |= engine->comm_waiters;
         engine->comm_waiters = 0;
     } else if (bit == BIT_C) {
-        span->end_ns =
+        const int64_t end_ns =
             later(span->end_ns, slowed_end(engine, &engine->n_passed, span->start_ns, task_ns));
+        if (end_ns > engine->horizon_ns)
+            return false;
+        span->end_ns = end_ns;
     } else {
         span->end_ns = later(span->end_ns, span->start_ns + task_ns);
     }
@@ -148,6 +152,17 @@ void engine_run_streams(struct engine *engine)
         else
             run_stream(engine, STREAM_C);
     }
+}
+
+/*
+ * A collective that the host has not issued yet starts at ns or later. So what ends on C until then
+ * is slowed by none of them, and the rest of C has to wait.
+ */
+void engine_run_until(struct engine *engine, int64_t ns)
+{
+    engine->horizon_ns = ns;
+    engine_run_streams(engine);
+    engine->horizon_ns = INT64_MAX;
 }
 
 /* What a stopped stream waits for, and the task that it keeps from starting. */

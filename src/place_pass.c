@@ -143,7 +143,7 @@ static inline void give(struct place_pass *pass, uint32_t id)
     const uint32_t streams = alloc_free(pass->alloc, pass->blocks[id]);
 
     if (streams != 0)
-        pass->clock->deferred(pass->clock->self, streams, pass->kernels);
+        pass->clock->deferred(pass->clock->self, streams);
 }
 
 bool place_pass_alloc(struct place_pass *pass, uint32_t id)

@@ -14,12 +14,12 @@
 
 #include "src/place.h"
 
-/* Both calls with the launches that the host has made of the body at hand; 0 outside of one. */
 struct pass_clock {
     void *self;
+    /* kernels: launches that the host has made of the body at hand, 0 outside of one. */
     void (*before_alloc)(void *self, uint32_t kernels);
     /* What was freed waits for an event on each of these streams; bits. */
-    void (*deferred)(void *self, uint32_t streams, uint32_t kernels);
+    void (*deferred)(void *self, uint32_t streams);
 };
 
 struct memory_act {
