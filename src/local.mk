@@ -156,6 +156,8 @@ src_libcore_a_SOURCES = \
 	src/plan_ranks.h \
 	src/plan_refuse.c \
 	src/plan_schemes.c \
+	src/plan_system.c \
+	src/plan_system.h \
 	src/plan_schemes.h \
 	src/plan_units.c \
 	src/plan_units.h \
@@ -176,13 +178,19 @@ src_libcore_a_SOURCES = \
 	src/schedule/compute.c \
 	src/schedule/divide.c \
 	src/schedule/divide.h \
+	src/schedule/flat.c \
+	src/schedule/fsdp1.c \
+	src/schedule/fsdp1.h \
 	src/schedule/fsdp2.c \
 	src/schedule/fsdp2.h \
 	src/schedule/pieces.c \
 	src/schedule/pieces.h \
 	src/schedule/post_reduce.c \
 	src/schedule/reduce.c \
+	src/schedule/system.c \
+	src/schedule/system.h \
 	src/schedule/unshard.c \
+	src/schedule/walk.c \
 	src/summary.c \
 	src/summary.h \
 	src/text.c \

@@ -6,8 +6,8 @@
  * transient. Capacity is an input: retries and out-of-memory are found here and nowhere else.
  *
  * Where a program ties memory to time (RECORD_STREAM) there is no address before it runs:
- * sim/timed_memory.c fills a placement then, of statistics alone. Placed all the same it is as if
- * each event were complete at the FREE.
+ * sim/timed_memory.c fills a placement with that of one run, whose driver operations name no
+ * instruction. Placed here all the same it is as if each event were complete at the FREE.
  */
 #ifndef SRC_PLACE_H
 #define SRC_PLACE_H

@@ -25,6 +25,10 @@
  * seen all of them complete: so a FREE may stand before the end of the use, and where memory lies
  * depends on times (src/place.h). FSDP1 alone has it. Source: spec MEMORY 1.6.
  *
+ * Of FSDP1 a unit has one flat parameter. copy_in(u) casts the shard to CAST_TEMP, all_gather(u) reads
+ * that and writes FULL, which bodies read; pack(u) writes GRADS one behind the other to FLAT_GRAD,
+ * which precast(u) casts to REDUCE_IN. Where nothing has to be cast the next one takes its place.
+ *
  * Where a parameter is on one rank only nothing is gathered or scattered: copy_out reads SHARD,
  * post_reduce copies REDUCE_IN to GRAD_SHARD, and roles GATHERED and CAST_TEMP do not occur.
  *
@@ -219,7 +223,8 @@ static inline bool instr_has_buffer(enum instr_op op)
     X(REDUCE_IN, "reduce_in", REDUCE_BUFFER)      \
     X(REDUCE_OUT, "reduce_out", REDUCE_BUFFER)    \
     X(PARTIAL, "partial", REDUCE_BUFFER)          \
-    X(GRAD_SHARD, "grad_shard", SHARDED_GRAD)
+    X(GRAD_SHARD, "grad_shard", SHARDED_GRAD)     \
+    X(FLAT_GRAD, "flat_grad", UNSHARDED_GRAD)
 
 enum buffer_role {
 #define X(id, name, memory_class) ROLE_##id,
@@ -293,6 +298,9 @@ struct program {
 
 /* Over all arrays and the bodies they name, little-endian, without names and labels. */
 uint64_t program_hash(const struct program *program);
+
+/* Where memory lies depends on times: it has a RECORD_STREAM. */
+bool program_is_timed(const struct program *program);
 
 /* Bytes of the i-th member of a group. */
 static inline uint64_t buffer_member_bytes(const struct program *program,

@@ -62,6 +62,8 @@ c_tests = \
 	tests/engine.t \
 	tests/engine_random.t \
 	tests/exec.t \
+	tests/fsdp1.t \
+	tests/fsdp1_random.t \
 	tests/json.t \
 	tests/memory_curve.t \
 	tests/model.t \
@@ -86,6 +88,7 @@ c_tests = \
 	tests/store_faults.t \
 	tests/summary.t \
 	tests/text.t \
+	tests/timed_memory.t \
 	tests/toy.t \
 	tests/trace_check.t \
 	tests/trace_files.t \
@@ -112,6 +115,8 @@ tests_cost_unit_t_SOURCES = tests/cost_unit.c
 tests_engine_t_SOURCES = tests/engine.c
 tests_engine_random_t_SOURCES = tests/engine_random.c
 tests_exec_t_SOURCES = tests/exec.c
+tests_fsdp1_t_SOURCES = tests/fsdp1.c
+tests_fsdp1_random_t_SOURCES = tests/fsdp1_random.c
 tests_json_t_SOURCES = tests/json.c
 tests_memory_curve_t_SOURCES = tests/memory_curve.c
 tests_model_t_SOURCES = tests/model.c
@@ -136,6 +141,7 @@ tests_store_crowd_t_SOURCES = tests/store_crowd.c
 tests_store_faults_t_SOURCES = tests/store_faults.c
 tests_summary_t_SOURCES = tests/summary.c
 tests_text_t_SOURCES = tests/text.c
+tests_timed_memory_t_SOURCES = tests/timed_memory.c
 tests_toy_t_SOURCES = tests/toy.c
 tests_trace_check_t_SOURCES = tests/trace_check.c
 tests_trace_files_t_SOURCES = tests/trace_files.c

@@ -4,7 +4,7 @@
 #include "tests/make.h"
 
 #include "src/arch/arch.h"
-#include "src/schedule/fsdp2.h"
+#include "src/schedule/system.h"
 #include "tests/tap.h"
 
 static void must(enum status status, const struct err *err)
@@ -23,7 +23,7 @@ static void make_rest(struct made *made, const struct plan_options *options)
     must(body_table_build(&made->model, made->plan.policy, &body_options, &made->arena,
                           &made->bodies, &err),
          &err);
-    schedule_fsdp2(&made->plan, &made->layout, &made->bodies, &made->arena, &made->program);
+    schedule_program(&made->plan, &made->layout, &made->bodies, &made->arena, &made->program);
 }
 
 void make_init(struct made *made, const char *model, uint64_t layers,
@@ -137,6 +137,37 @@ struct plan_options make_random_options(uint64_t *state, const struct dims *dims
     options.norm =
         options.ops == OPS_TORCH_EAGER ? (enum norm_kind)tap_below(state, NORM_KIND_N) : NORM_FUSED;
     options.workspace_bytes = 1 << 20;
+    return options;
+}
+
+struct plan_options make_random_fsdp1(uint64_t *state)
+{
+    static const enum dtype dtypes[] = {DTYPE_FP32, DTYPE_BF16};
+    struct plan_options options = plan_options_default();
+
+    options.system = SYSTEM_FSDP1;
+    options.gpus = 1 + tap_below(state, 12);
+    options.nodes = 1;
+    options.seq = 1 + tap_below(state, 90);
+    options.batch = 1 + tap_below(state, 3);
+    options.units = tap_below(state, 4) ? "block" : "whole";
+    options.ac = (enum checkpointing)tap_below(state, AC_N);
+    options.policy.reduce = dtypes[tap_below(state, 2)];
+    options.policy.storage = dtypes[tap_below(state, 2)];
+    options.workspace_bytes = 1 << 20;
+    options.fsdp1 = (struct fsdp1_options){
+        .strategy = (enum fsdp1_strategy)tap_below(state, FSDP1_HYBRID_SHARD),
+        .backward_prefetch = (enum fsdp1_prefetch)tap_below(state, 3),
+        .forward_prefetch = tap_below(state, 2),
+        .limit_all_gathers = tap_below(state, 4) > 0,
+        .record_stream = tap_below(state, 4) > 0,
+    };
+    if (options.gpus % 2 == 0 && tap_below(state, 3) == 0) {
+        options.fsdp1.strategy = FSDP1_HYBRID_SHARD;
+        options.replicas = 2;
+    }
+    if (options.fsdp1.strategy != FSDP1_NO_SHARD && options.gpus > options.replicas)
+        options.accum = 1 + tap_below(state, 3);
     return options;
 }
 

@@ -217,8 +217,26 @@ static const struct change {
     {"a wait moved later", INSTR_WAIT, false, false, true},
     {"a record moved earlier", INSTR_RECORD, false, true, false},
     {"any one moved", INSTR_N, false, true, true},
+    {"a stream not recorded", INSTR_RECORD_STREAM, true, false, false},
+    {"a stream recorded later", INSTR_RECORD_STREAM, false, false, true},
 };
 enum { N_CHANGE = sizeof changes / sizeof *changes, ROUNDS = 60 };
+
+/* Of any system; but only FSDP1 has streams to record. */
+static struct plan_options any_options(uint64_t *state, const struct dims *dims,
+                                       const struct change *change)
+{
+    if (change->op != INSTR_RECORD_STREAM && tap_below(state, 3) > 0)
+        return make_random_options(state, dims);
+    struct plan_options options = make_random_fsdp1(state);
+    if (change->op == INSTR_RECORD_STREAM) {
+        options.gpus = 8;
+        options.replicas = 1;
+        options.fsdp1.strategy = FSDP1_FULL_SHARD;
+        options.fsdp1.record_stream = true;
+    }
+    return options;
+}
 
 /* A little way only, so that not every change breaks something. */
 static void change_instr(struct variant *v, const struct change *change, uint64_t *state)
@@ -245,7 +263,7 @@ static void check_changes(const struct change *change, uint64_t seed)
 
     for (int round = 0; round < ROUNDS; round++) {
         struct dims dims = small;
-        struct plan_options options = make_random_options(&state, &dims);
+        struct plan_options options = any_options(&state, &dims, change);
         struct made made;
         struct variant variant;
         struct fault fault;

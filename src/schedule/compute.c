@@ -270,7 +270,8 @@ void schedule_optimizer(struct schedule *sched)
     uint64_t elements = 0;
 
     build_mark(&sched->build, PHASE_OPTIMIZER, false);
-    init_states(sched);
+    if (sched->build.section == SECTION_FIRST)
+        init_states(sched);
     for (uint32_t u = 0; u < sched->plan->n_unit; u++) {
         n_param += layout_of(sched, u)->n_trained;
         elements += layout_of(sched, u)->trained_elements;

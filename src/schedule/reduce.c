@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-#include "src/schedule/divide.h"
-
 /* Reduce-scatter inputs beyond the limit go; stream C must not reuse them before they were read. */
 void schedule_drain_reduce_in(struct schedule *sched, uint32_t keep)
 {
@@ -142,16 +140,20 @@ static uint32_t pack(struct schedule *sched, uint32_t u, uint32_t b, const struc
     return in;
 }
 
-static struct divide divide_for(const struct schedule *sched, enum dtype dtype)
+struct divide schedule_divide(const struct schedule *sched, enum dtype dtype)
 {
     const struct plan *plan = sched->plan;
+    if (is_fsdp1(sched))
+        return divide_around_sums((double)plan->world);
     return divide_of(dtype, plan->options.divide_factor, plan->shard_ranks, plan->options.replicas,
                      plan->options.force_sum);
 }
 
-static void pre_divide(struct schedule *sched, uint32_t u, uint32_t b, uint32_t in)
+void schedule_pre_divide(struct schedule *sched, uint32_t u, uint32_t b, uint32_t in)
 {
     const struct bucket *bucket = &layout_of(sched, u)->buckets[b];
+    if (schedule_divide(sched, (enum dtype)bucket->dtype).pre == 1)
+        return;
     struct task *task = build_launch(&sched->build, TASK_PRE_DIVIDE, STREAM_RS, (uint16_t)u);
 
     task->dtype = bucket->dtype;
@@ -161,15 +163,14 @@ static void pre_divide(struct schedule *sched, uint32_t u, uint32_t b, uint32_t 
 }
 
 /* The collective; of one rank a copy on the same stream stands in its place. */
-static void reduce_scatter(struct schedule *sched, uint32_t u, uint32_t b, uint32_t in,
-                           uint32_t out)
+void schedule_reduce_scatter(struct schedule *sched, uint32_t u, uint32_t b, uint32_t in,
+                             uint32_t out)
 {
     const struct bucket *bucket = &layout_of(sched, u)->buckets[b];
     const bool alone = sched->plan->shard_ranks == 1;
-    const struct divide divide = divide_for(sched, (enum dtype)bucket->dtype);
+    const struct divide divide = schedule_divide(sched, (enum dtype)bucket->dtype);
 
-    if (divide.pre != 1)
-        pre_divide(sched, u, b, in);
+    schedule_pre_divide(sched, u, b, in);
     struct task *task = build_launch(&sched->build, alone ? TASK_POST_REDUCE : TASK_REDUCE_SCATTER,
                                      STREAM_RS, (uint16_t)u);
     task->dtype = bucket->dtype;
@@ -193,7 +194,7 @@ static void reduce_bucket(struct schedule *sched, uint32_t u, uint32_t b, uint32
         build_buffer(&sched->build, schedule_out_role(sched, u, b), STREAM_RS, (uint16_t)u,
                      bucket->shard_elements * dtype_bytes((enum dtype)bucket->dtype));
     build_alloc(&sched->build, out, 0);
-    reduce_scatter(sched, u, b, in, out);
+    schedule_reduce_scatter(sched, u, b, in, out);
     sched->reduce_in[sched->n_reduce_in++] =
         (struct held){.buffer = in, .event = build_record(&sched->build, STREAM_RS)};
     schedule_post_reduce(sched, u, b, out);
