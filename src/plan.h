@@ -91,6 +91,7 @@ struct plan_options {
     enum microbatches all_reduce; /* set_requires_all_reduce, with replicas */
     enum microbatches finish;     /* set_is_last_backward */
     uint64_t reduce_inputs;       /* set_reduce_scatter_max_input_buffers */
+    bool pack_on_reduce;          /* gradients are packed on RS, as before June 2024 */
     bool separate_reduce_comm;    /* set_separate_reduce_scatter_group */
     bool zero_unused;             /* set_reduce_scatter_unused_params */
     bool force_sum;               /* set_force_sum_reduction_for_comms */

@@ -58,6 +58,7 @@ static enum status check_reduction(const struct plan_options *o, struct err *err
         {o->all_reduce != MICROBATCH_EVERY, "all-reduce", "replicas are reduced every time"},
         {o->finish != MICROBATCH_EVERY, "last-backward", "every backward ends with a wait"},
         {o->reduce_inputs != 1, "reduce-inputs", "record-stream says how long gradients live"},
+        {o->pack_on_reduce, "pack-stream", "it puts gradients in a row on C and reduces those"},
         {o->separate_reduce_comm, "separate-reduce-comm", "it has one communicator"},
         {o->zero_unused, "unused", "a flat gradient is always whole"},
         {o->force_sum, "force-sum", "it always sums, and divides before and after"},

@@ -63,6 +63,7 @@ c_tests = \
 	tests/engine_random.t \
 	tests/exec.t \
 	tests/fsdp1.t \
+	tests/fsdp1_measured.t \
 	tests/fsdp1_random.t \
 	tests/json.t \
 	tests/memory_curve.t \
@@ -116,6 +117,7 @@ tests_engine_t_SOURCES = tests/engine.c
 tests_engine_random_t_SOURCES = tests/engine_random.c
 tests_exec_t_SOURCES = tests/exec.c
 tests_fsdp1_t_SOURCES = tests/fsdp1.c
+tests_fsdp1_measured_t_SOURCES = tests/fsdp1_measured.c
 tests_fsdp1_random_t_SOURCES = tests/fsdp1_random.c
 tests_json_t_SOURCES = tests/json.c
 tests_memory_curve_t_SOURCES = tests/memory_curve.c

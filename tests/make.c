@@ -111,6 +111,7 @@ static void make_random_reduction(uint64_t *state, struct plan_options *options)
     options->reshard_backward = random_microbatches(state);
     options->reduce_inputs = 1 + tap_below(state, 3);
     options->separate_reduce_comm = tap_below(state, 2);
+    options->pack_on_reduce = tap_below(state, 4) == 0;
     options->force_sum = tap_below(state, 4) == 0;
     options->divide_factor = (double)tap_below(state, 4);
 }

@@ -48,6 +48,7 @@ static const char *const arrange_words[] = {ARRANGES(X) NULL};
 static const char *const microbatch_words[] = {
     [MICROBATCH_EVERY] = "every", [MICROBATCH_LAST] = "last", NULL};
 static const char *const yes_words[] = {"no", "yes", NULL};
+static const char *const pack_stream_words[] = {"c", "rs", NULL};
 static const char *const unused_words[] = {"skip", "zero", NULL};
 static const char *const allocator_words[] = {"caching", "expandable", NULL};
 static const char *const bracket_words[] = {
@@ -194,6 +195,11 @@ const struct option_info option_table[OPTION_N] = {
         "reduce-inputs", STEP, OPTION_COUNT, "K", .least = 1, .most = 64, .list = true,
         .otherwise = "1", .in_force = true,
         .help = "packed gradients that may wait for their reduce-scatter at once"},
+    [OPTION_PACK_STREAM] = {
+        "pack-stream", STEP, OPTION_WORD, .words = pack_stream_words, .list = true,
+        .otherwise = "c", .in_force = true,
+        .help = "where gradients are packed, and whose memory that takes; rs: as FSDP2 did before "
+                "pytorch#129721 of June 2024, with no wait for earlier reduce-scatters"},
     [OPTION_SEPARATE_REDUCE_COMM] = {
         "separate-reduce-comm", STEP, OPTION_WORD, .words = yes_words, .list = true,
         .otherwise = "no", .in_force = true,

@@ -40,6 +40,7 @@ static void set_reduction(const struct options *options, struct plan_options *ou
     out->finish = (enum microbatches)option_number(options, OPTION_LAST_BACKWARD);
     if (option_given(options, OPTION_REDUCE_INPUTS))
         out->reduce_inputs = option_number(options, OPTION_REDUCE_INPUTS);
+    out->pack_on_reduce = option_number(options, OPTION_PACK_STREAM);
     out->separate_reduce_comm = option_number(options, OPTION_SEPARATE_REDUCE_COMM);
     out->zero_unused = option_number(options, OPTION_UNUSED);
     out->force_sum = option_number(options, OPTION_FORCE_SUM);

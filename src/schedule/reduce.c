@@ -56,6 +56,17 @@ static uint32_t zeros_of(struct schedule *sched, uint32_t u)
     return zeros;
 }
 
+static void follow(struct schedule *sched, enum stream stream, enum stream of)
+{
+    build_wait(&sched->build, stream, build_record(&sched->build, of));
+}
+
+/* Whose memory a reduce-scatter's input is, and what packs it (pytorch#129721: C in place of RS). */
+static enum stream pack_stream(const struct schedule *sched)
+{
+    return sched->plan->options.pack_on_reduce ? STREAM_RS : STREAM_C;
+}
+
 /* Where a unit's gradients are while they are packed, bucket by bucket. */
 struct sources {
     uint32_t grads, zeros; /* or NO_BUFFER */
@@ -75,11 +86,11 @@ static uint32_t precast(struct schedule *sched, uint32_t u, const struct bucket 
                         const struct sources *from)
 {
     const uint32_t cast =
-        build_buffer(&sched->build, ROLE_PRECAST, STREAM_C, (uint16_t)u,
+        build_buffer(&sched->build, ROLE_PRECAST, pack_stream(sched), (uint16_t)u,
                      bucket->precast_elements * dtype_bytes((enum dtype)bucket->dtype));
 
     build_alloc(&sched->build, cast, 0);
-    struct task *task = build_launch(&sched->build, TASK_PRECAST, STREAM_C, (uint16_t)u);
+    struct task *task = build_launch(&sched->build, TASK_PRECAST, pack_stream(sched), (uint16_t)u);
     task->dtype = bucket->dtype;
     task->elements = bucket->precast_elements;
     task->kernels = (uint16_t)ceil_div(bucket->n_precast, FOREACH_TENSORS);
@@ -91,8 +102,8 @@ static uint32_t precast(struct schedule *sched, uint32_t u, const struct bucket 
 /* A gradient that is cut along another dimension than 0 is first put into the order of ranks. */
 static uint32_t alloc_cat_temp(struct schedule *sched, uint32_t u, const struct bucket *bucket)
 {
-    const uint32_t temp = build_buffer(&sched->build, ROLE_CAT_TEMP, STREAM_C, (uint16_t)u,
-                                       bucket->crosswise_grad_bytes);
+    const uint32_t temp = build_buffer(&sched->build, ROLE_CAT_TEMP, pack_stream(sched),
+                                       (uint16_t)u, bucket->crosswise_grad_bytes);
     build_alloc(&sched->build, temp, 0);
     return temp;
 }
@@ -117,11 +128,11 @@ static uint32_t pack(struct schedule *sched, uint32_t u, uint32_t b, const struc
     const uint32_t cast = casts ? precast(sched, u, bucket, from) : NO_BUFFER;
     const uint32_t temp = crosswise ? alloc_cat_temp(sched, u, bucket) : NO_BUFFER;
     const uint32_t in =
-        build_buffer(&sched->build, ROLE_REDUCE_IN, STREAM_C, (uint16_t)u,
+        build_buffer(&sched->build, ROLE_REDUCE_IN, pack_stream(sched), (uint16_t)u,
                      bucket->padded_elements * dtype_bytes((enum dtype)bucket->dtype));
 
     build_alloc(&sched->build, in, 0);
-    struct task *task = build_launch(&sched->build, TASK_PACK, STREAM_C, (uint16_t)u);
+    struct task *task = build_launch(&sched->build, TASK_PACK, pack_stream(sched), (uint16_t)u);
     task->dtype = bucket->dtype;
     task->bucket = (uint8_t)b;
     task->elements = bucket->padded_elements;
@@ -184,19 +195,29 @@ void schedule_reduce_scatter(struct schedule *sched, uint32_t u, uint32_t b, uin
     build_access(&sched->build, out, ACCESS_WRITE);
 }
 
-/* in is packed on stream C. */
+/* What is packed on RS needs nobody else's wait and is free at once. */
+static void hold_over(struct schedule *sched, uint32_t in)
+{
+    const uint32_t event = build_record(&sched->build, STREAM_RS);
+
+    if (sched->plan->options.pack_on_reduce)
+        build_free(&sched->build, in, 0);
+    else
+        sched->reduce_in[sched->n_reduce_in++] = (struct held){.buffer = in, .event = event};
+}
+
 static void reduce_bucket(struct schedule *sched, uint32_t u, uint32_t b, uint32_t in)
 {
     const struct bucket *bucket = &layout_of(sched, u)->buckets[b];
 
-    build_wait(&sched->build, STREAM_RS, build_record(&sched->build, STREAM_C));
+    if (!sched->plan->options.pack_on_reduce)
+        follow(sched, STREAM_RS, STREAM_C);
     const uint32_t out =
         build_buffer(&sched->build, schedule_out_role(sched, u, b), STREAM_RS, (uint16_t)u,
                      bucket->shard_elements * dtype_bytes((enum dtype)bucket->dtype));
     build_alloc(&sched->build, out, 0);
     schedule_reduce_scatter(sched, u, b, in, out);
-    sched->reduce_in[sched->n_reduce_in++] =
-        (struct held){.buffer = in, .event = build_record(&sched->build, STREAM_RS)};
+    hold_over(sched, in);
     schedule_post_reduce(sched, u, b, out);
 }
 
@@ -224,7 +245,11 @@ void schedule_reduce(struct schedule *sched, uint32_t u)
         .precast = sched->plan->options.arrange == ARRANGE_PRECAST,
     };
     for (uint32_t b = 0; b < unit->n_bucket; b++) {
+        if (sched->plan->options.pack_on_reduce)
+            follow(sched, STREAM_RS, STREAM_C);
         const uint32_t in = pack(sched, u, b, &from);
+        if (sched->plan->options.pack_on_reduce) /* before it reuses what was packed */
+            follow(sched, STREAM_C, STREAM_RS);
         if (b + 1u == unit->n_bucket) {
             free_source(sched, &from.grads);
             free_source(sched, &from.zeros);
