@@ -161,6 +161,7 @@ sh_tests = \
 	tests/cli.sh \
 	tests/docs.sh \
 	tests/explain_command.sh \
+	tests/fsdp1_command.sh \
 	tests/history.sh \
 	tests/includes.sh \
 	tests/plan_command.sh \
