@@ -17,6 +17,7 @@ struct program_builder {
     uint8_t section;     /* enum section_id */
     struct section_start {
         uint32_t buffer, task, access, frame, event; /* the first that are the section's own */
+        uint32_t frame_grad, expanded;
     } start[SECTION_N];
 };
 
@@ -25,6 +26,9 @@ void program_builder_init(struct program_builder *builder, const struct plan *pl
                           struct arena *arena, struct program *program);
 void build_section_begin(struct program_builder *builder, enum section_id section);
 void build_section_end(struct program_builder *builder);
+
+/* Forget what the last section has, to build it again. */
+void build_rewind_section(struct program_builder *builder, enum section_id section);
 
 /*
  * The last section once more, as another one: with buffers, tasks, frames and events of its own.

@@ -64,6 +64,7 @@ c_tests = \
 	tests/exec.t \
 	tests/fsdp1.t \
 	tests/fsdp1_measured.t \
+	tests/fsdp1_oracle.t \
 	tests/fsdp1_random.t \
 	tests/json.t \
 	tests/memory_curve.t \
@@ -118,6 +119,7 @@ tests_engine_random_t_SOURCES = tests/engine_random.c
 tests_exec_t_SOURCES = tests/exec.c
 tests_fsdp1_t_SOURCES = tests/fsdp1.c
 tests_fsdp1_measured_t_SOURCES = tests/fsdp1_measured.c
+tests_fsdp1_oracle_t_SOURCES = tests/fsdp1_oracle.c
 tests_fsdp1_random_t_SOURCES = tests/fsdp1_random.c
 tests_json_t_SOURCES = tests/json.c
 tests_memory_curve_t_SOURCES = tests/memory_curve.c
@@ -170,10 +172,12 @@ sh_tests = \
 	tests/trace_python.sh
 dist_check_SCRIPTS += $(sh_tests)
 TESTS += $(c_tests) $(sh_tests)
+EXTRA_DIST += tests/oracle/fsdp1-torch-2.11.0-fake-8.json tests/oracle/record_fsdp1.py
 EXTRA_DIST += tests/tap.sh tests/command_rig.sh
 EXTRA_DIST += \
 	tests/trace_recount.py \
 	tests/golden/first-step-only.txt \
+	tests/golden/llama-2-layers-fsdp1.txt \
 	tests/golden/llama-2-layers-block-accum2.txt \
 	tests/golden/llama-3-layers-torchtitan.txt \
 	tests/golden/plan-picture-none.txt \

@@ -66,6 +66,15 @@ static uint32_t cast_shard(struct schedule *sched, uint32_t u)
     return cast;
 }
 
+/* Recorded again since then, so that it is more than a step old. */
+static bool is_long_ago(const struct free_events *frees, uint32_t event)
+{
+    for (uint32_t i = 1; i < frees->n_queue; i++)
+        if (frees->queue[i] == event)
+            return true;
+    return false;
+}
+
 /* The rate limiter: with two frees behind it the host waits for the oldest one of all. */
 static void limit_all_gathers(struct schedule *sched)
 {
@@ -73,7 +82,8 @@ static void limit_all_gathers(struct schedule *sched)
 
     if (!sched->plan->options.fsdp1.limit_all_gathers || frees->n_queue < MAX_FREES_BEHIND)
         return;
-    build_host_wait(&sched->build, frees->queue[0]);
+    if (!is_long_ago(frees, frees->queue[0]))
+        build_host_wait(&sched->build, frees->queue[0]);
     frees->n_queue--;
     memmove(frees->queue, frees->queue + 1, frees->n_queue * sizeof *frees->queue);
 }

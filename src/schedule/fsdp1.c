@@ -7,6 +7,8 @@
  */
 #include "src/schedule/fsdp1.h"
 
+#include <string.h>
+
 #include "src/schedule/pieces.h"
 
 static const struct fsdp1_options *options_of(const struct schedule *sched)
@@ -28,13 +30,19 @@ static void unshard_and_wait(struct schedule *sched, uint32_t u)
     build_wait(&sched->build, STREAM_C, build_record(&sched->build, STREAM_AG));
 }
 
-/* The order of forward is known once the first backward is over. */
+/*
+ * The order of forward is known once the first backward is over. The views of the next unit's flat
+ * parameter then come before this one's operators, so that autograd is back at them only after
+ * these: its post-backward is late.
+ */
 static void prefetch_forward(struct schedule *sched, uint32_t u)
 {
     const bool known = sched->build.section != SECTION_FIRST || sched->build.microbatch > 0;
 
-    if (options_of(sched)->forward_prefetch && known && u + 1 < sched->plan->n_unit)
-        schedule_flat_unshard(sched, u + 1);
+    if (!options_of(sched)->forward_prefetch || !known || u + 1 == sched->plan->n_unit)
+        return;
+    schedule_flat_unshard(sched, u + 1);
+    sched->units[u + 1].late = true;
 }
 
 /* done marks what this backward has gathered for, so that a late prefetch does not gather again. */
@@ -69,13 +77,23 @@ static void pre_backward(struct schedule *sched, uint32_t u)
     prefetch_backward(sched, u, FSDP1_BACKWARD_PRE);
 }
 
-/* On the flat parameter itself: when its gradient is whole, be it of the root or an embedding. */
+/* A hook on the flat parameter itself, so of the root and an embedding too. */
 static void post_backward(struct schedule *sched, uint32_t u)
 {
+    sched->units[u].late = false;
     schedule_flat_grads(sched, u);
     schedule_flat_reshard(sched, u, true);
     prefetch_backward(sched, u, FSDP1_BACKWARD_POST);
     schedule_flat_reduce(sched, u);
+}
+
+/* When the gradient of a flat parameter is whole: that of a late one with the unit before it. */
+static void backward_done(struct schedule *sched, uint32_t u)
+{
+    if (u + 1 < sched->plan->n_unit && sched->units[u + 1].late)
+        post_backward(sched, u + 1);
+    if (!sched->units[u].late)
+        post_backward(sched, u);
 }
 
 /* The root's pre-forward: the optimizer's writes to the shards come before any cast or gather. */
@@ -93,7 +111,7 @@ static void forward(struct schedule *sched)
 static void backward(struct schedule *sched, uint32_t d_out)
 {
     build_mark(&sched->build, PHASE_BACKWARD, false);
-    schedule_walk_backward(sched, d_out, pre_backward, post_backward);
+    schedule_walk_backward(sched, d_out, pre_backward, backward_done);
     schedule_wait_for_reduce(sched);
     for (uint32_t u = 0; u < sched->plan->n_unit; u++)
         sched->units[u].done = false;
@@ -116,12 +134,28 @@ static void step(struct schedule *sched, enum section_id section)
     build_section_end(&sched->build);
 }
 
-/* A unit is freed at most twice in a microbatch; the queue holds what two steps may leave. */
+/* A steady step ends with the queue that it begins with: the one that steps before it come to. */
+static void steady_step(struct schedule *sched, struct arena *arena)
+{
+    const struct free_events *frees = &sched->frees;
+    uint32_t n, *begin = arena_array(arena, uint32_t, frees->cap);
+
+    step(sched, SECTION_STEADY);
+    do {
+        n = frees->n_queue;
+        memcpy(begin, frees->queue, n * sizeof *begin);
+        build_rewind_section(&sched->build, SECTION_STEADY);
+        step(sched, SECTION_STEADY);
+    } while (n != frees->n_queue || memcmp(begin, frees->queue, n * sizeof *begin) != 0);
+}
+
+/* A unit is freed at most twice in a microbatch; the queue never holds more than three steps leave. */
 static void make_free_events(struct schedule *sched, struct arena *arena)
 {
     const uint32_t n = 2 * sched->plan->n_unit * (uint32_t)sched->plan->options.accum;
 
-    sched->frees.queue = arena_array(arena, uint32_t, (size_t)2 * n);
+    sched->frees.cap = 3 * n;
+    sched->frees.queue = arena_array(arena, uint32_t, sched->frees.cap);
     sched->frees.first = sched->build.program->n_event;
     sched->build.program->n_event += n;
 }
@@ -137,5 +171,5 @@ void schedule_fsdp1(const struct plan *plan, const struct layout *layout,
     schedule_init_shards(&sched);
     build_section_end(&sched.build);
     step(&sched, SECTION_FIRST);
-    step(&sched, SECTION_STEADY);
+    steady_step(&sched, arena);
 }

@@ -3,7 +3,8 @@
  *
  * Frees are left to the allocator by RECORD_STREAM, so that memory depends on times and no address
  * is known before it runs: it is not placed, and not run on devices. The hooks are those of release
- * 2.11 with use_orig_params; what the options say is struct fsdp1_options of src/plan.h.
+ * 2.11 with use_orig_params, as tests/oracle has recorded them; what the options say is struct
+ * fsdp1_options of src/plan.h.
  */
 #ifndef SRC_SCHEDULE_FSDP1_H
 #define SRC_SCHEDULE_FSDP1_H

@@ -44,6 +44,7 @@ struct unit_state {
     uint32_t post_event; /* of its last reduction that C did not wait for, or NO_EVENT */
     struct bucket_state buckets[MAX_BUCKETS];
     bool pending, is_full, done; /* the last: its post_backward ran in this backward */
+    bool late;                   /* FSDP1: its post_backward comes after that of the unit before */
 };
 
 struct held { /* a buffer that may be freed once a stream has waited for the event */
@@ -57,7 +58,7 @@ struct held { /* a buffer that may be freed once a stream has waited for the eve
 struct free_events {
     uint32_t first; /* id */
     uint32_t n;     /* FREEs of this step so far */
-    uint32_t *queue, n_queue;
+    uint32_t *queue, n_queue, cap;
 };
 
 struct schedule {
