@@ -1,6 +1,7 @@
 /*
  * Random plans of FSDP1: each is proved safe, runs, and does so twice alike; the allocator beside the
- * clock changes no time that does not depend on it, and its numbers are sane.
+ * clock changes no time that does not depend on it, and its numbers are sane. Where no memory depends
+ * on times they are those of placement.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -60,6 +61,16 @@ static bool is_steady(const struct placement *placement)
     return placement->steps[1].stats.allocated == placement->steps[2].stats.allocated;
 }
 
+static bool is_placed(struct made *made, const struct alloc_config *config,
+                      const struct placement *timed)
+{
+    struct placement placed;
+
+    place_program(&made->program, config, &made->arena, &placed);
+    return !memcmp(&placed.init.stats, &timed->init.stats, sizeof timed->init.stats) &&
+           !memcmp(&placed.steps[2].stats, &timed->steps[2].stats, sizeof timed->steps[2].stats);
+}
+
 static void check_plan(uint64_t *state, const struct cluster *cluster)
 {
     const struct dims dims = make_random_dims(state);
@@ -92,6 +103,8 @@ static void check_plan(uint64_t *state, const struct cluster *cluster)
     good &= ok(good && is_sane(&one.placement.init) && is_sane(&one.placement.steps[0]) &&
                    is_sane(&one.placement.steps[2]) && is_steady(&one.placement),
                "and its memory is sane");
+    if (!program_is_timed(&made.program))
+        good &= ok(good && is_placed(&made, &config, &one.placement), "and that of placement");
     if (!good)
         tap_note("%s, strategy %d, %d GPUs, accum %d: %s", options.units,
                  (int)options.fsdp1.strategy, (int)options.gpus, (int)options.accum, err.text);
