@@ -14,6 +14,7 @@ struct unit_task {
     const struct task *task;
     const struct unit_layout *unit; /* NULL for tasks of the whole step */
     bool own_kernels;               /* K1 to K4 in place of PyTorch's */
+    bool is_flat;                   /* of a flat parameter */
 };
 
 static double bytes_of(enum dtype dtype)
@@ -120,6 +121,29 @@ static double precast_s(const struct unit_task *t)
            (t->r->memory_bytes_per_s * t->r->copy_cast);
 }
 
+/* FSDP1: the shard in another dtype, one plain kernel. */
+static double flat_copy_in_s(const struct unit_task *t)
+{
+    return plain_s(t, (double)t->unit->shard_bytes + (double)t->unit->staged_bytes);
+}
+
+/*
+ * FSDP1's gradients: put in a row, cast and divided before the sum. The latter two run on RS, but
+ * fill the device and so hold C up for as long as they take: COST 3.1 has all three as one price of
+ * C. It is on the first, which RS waits for, so that RS gets no further for it either.
+ */
+static double flat_pack_s(const struct unit_task *t)
+{
+    const struct bucket *bucket = &t->unit->buckets[0];
+    const double n = (double)bucket->padded_elements;
+    const double flat = bytes_of(t->program->plan->param_dtype);
+    const double reduced = bytes_of((enum dtype)bucket->dtype);
+    const double cast = flat == reduced ? 0 : n * (flat + reduced);
+    const double divide = t->program->plan->world > 1 ? 2 * n * reduced : 0;
+
+    return plain_s(t, (double)bucket->grad_bytes + n * flat + cast + divide);
+}
+
 /* The accumulated gradient is written, and read as well once there is one. */
 static double accumulate_s(const struct unit_task *t)
 {
@@ -175,11 +199,13 @@ static double bytes_s(const struct unit_task *t)
     case TASK_COPY_INPUT:
         return input_s(t);
     case TASK_COPY_IN:
-        return copy_in_s(t);
+        return t->is_flat ? flat_copy_in_s(t) : copy_in_s(t);
     case TASK_COPY_OUT:
         return copy_out_s(t);
     case TASK_KEEP:
+        return plain_s(t, 2 * bytes);
     case TASK_PRE_DIVIDE:
+        return t->is_flat ? 0 : plain_s(t, 2 * bytes);
     case TASK_UNSCALE:
     case TASK_CLIP:
         return plain_s(t, 2 * bytes);
@@ -192,9 +218,9 @@ static double bytes_s(const struct unit_task *t)
     case TASK_ACCUMULATE:
         return accumulate_s(t);
     case TASK_PRECAST:
-        return precast_s(t);
+        return t->is_flat ? 0 : precast_s(t);
     case TASK_PACK:
-        return pack_s(t);
+        return t->is_flat ? flat_pack_s(t) : pack_s(t);
     case TASK_POST_REDUCE:
         return post_reduce_s(t);
     case TASK_OPTIMIZER: /* fused AdamW, states in the storage dtype: reads four, writes three */
@@ -219,6 +245,7 @@ double cost_unit_task_s(const struct cost_rates *r, const struct program *progra
         .task = task,
         .unit = task->unit == NO_UNIT ? NULL : &program->layout->units[task->unit],
         .own_kernels = program->plan->options.policy.behavior == BEHAVIOR_UNSHARD,
+        .is_flat = program->plan->options.system == SYSTEM_FSDP1,
     };
     return task->kernels * r->copy_launch_s + bytes_s(&t);
 }

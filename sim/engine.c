@@ -107,7 +107,7 @@ static enum status engine_open(void *self, const struct program *program,
     (void)placement;
     engine->program = program;
     engine->host_ns = engine->wire_ns = 0;
-    engine->horizon_ns = INT64_MAX;
+    engine->horizon_ns = engine->issue_ns = INT64_MAX;
     engine->n_span = engine->n_record = engine->n_step = engine->n_stop = 0;
     engine->open = engine->awake = 0;
     engine->computing = false;
@@ -179,6 +179,31 @@ static inline uint32_t new_record(struct engine *engine, uint32_t event)
     engine->latest[event] = engine->n_record;
     APPEND(engine, engine->records, engine->n_record, engine->cap_record, record);
     return engine->latest[event];
+}
+
+int64_t engine_host_ns(const struct engine *engine, enum task_kind kind, uint32_t kernels)
+{
+    if (kernels == 0)
+        return engine->host_ns;
+    return engine->host_ns + engine->task_host_ns[kind] + engine->kernel_host_ns[kind] * kernels;
+}
+
+uint32_t engine_point(struct engine *engine, enum stream stream)
+{
+    const struct record record = {.event = NO_EVENT_ID, .issued = true, .ns = engine->host_ns};
+
+    queue_add(engine, stream, ITEM_RECORD, engine->n_record);
+    APPEND(engine, engine->records, engine->n_record, engine->cap_record, record);
+    return engine->n_record - 1;
+}
+
+bool engine_reached(struct engine *engine, uint32_t point, int64_t ns)
+{
+    const struct record *record = &engine->records[point];
+
+    if (!record->reached)
+        engine_run_until(engine, ns);
+    return record->reached && record->ns <= ns;
 }
 
 static enum status engine_record(void *self, uint32_t event, enum stream stream, struct err *err)

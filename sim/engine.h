@@ -36,6 +36,16 @@ struct engine;
 struct engine *engine_new(const struct prices *prices, struct arena *arena);
 extern const struct backend_ops engine_backend; /* self: struct engine * */
 
+/*
+ * For memory that is tied to time (sim/timed_memory.c). When the host will have made so many
+ * launches of a task of this kind, were it the next one; a point of a stream that lies behind all
+ * that it has got, which costs nobody anything; and whether that is reached at ns, which is no time
+ * after the next launch.
+ */
+int64_t engine_host_ns(const struct engine *engine, enum task_kind kind, uint32_t kernels);
+uint32_t engine_point(struct engine *engine, enum stream stream);
+bool engine_reached(struct engine *engine, uint32_t point, int64_t ns);
+
 /* After finish: spans in order of issue; end of a step's last span (0 is init, 1 the first). */
 const struct span *engine_spans(const struct engine *engine, uint32_t *n);
 int64_t engine_step_end_ns(const struct engine *engine, uint32_t step);

@@ -42,6 +42,7 @@ struct record {
     bool issued, reached;
 };
 #define NO_RECORD UINT32_MAX
+#define NO_EVENT_ID UINT32_MAX /* of a point that nobody waits for */
 
 /* The host stood still until ns, for a record or, with NO_RECORD, for all streams. */
 struct stop {
@@ -78,7 +79,8 @@ struct engine {
     uint32_t open;      /* bits of those that have an open collective */
     int64_t wire_ns;    /* up to when these are worked off */
     int64_t horizon_ns; /* up to when their speeds are known; without one, the end of time */
-    bool computing;     /* C's next task has begun, is done up to compute_ns, and has work left */
+    int64_t issue_ns; /* what is not issued starts then or later; the end of time: all is issued */
+    bool computing;   /* C's next task has begun, is done up to compute_ns, and has work left */
     int64_t compute_ns, compute_left;
     uint32_t awake; /* bits */
 };
@@ -117,6 +119,8 @@ bool engine_wire_advance(struct engine *engine);
 
 /* Until the host is woken or nothing can go on. */
 void engine_run_streams(struct engine *engine);
+/* The same while the host stands at ns, which is not before its own time. */
+void engine_run_until(struct engine *engine, int64_t ns);
 /* The same, and then every queue is done; else STATUS_RUN. */
 enum status engine_run_all(struct engine *engine, struct err *err);
 /* STATUS_RUN: host (what it waits for) and all streams that are not done, with what stops them. */

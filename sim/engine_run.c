@@ -66,7 +66,7 @@ static inline bool work_until(int64_t *now, int64_t *work, int64_t until_ns, int
  */
 static inline bool compute(struct engine *engine, int64_t *now, int64_t *work, int64_t full)
 {
-    const int64_t horizon_ns = engine->horizon_ns;
+    const int64_t horizon_ns = sooner(engine->horizon_ns, engine->issue_ns);
 
     while (*now < horizon_ns) {
         const struct span *beside = next_collective(engine, *now);
@@ -202,6 +202,17 @@ void engine_run_streams(struct engine *engine)
         else if ((engine->awake & BIT_C) != 0)
             run_stream(engine, STREAM_C);
     } while (engine->awake != 0 || engine_wire_advance(engine));
+}
+
+/*
+ * A collective that the host has not issued yet starts at ns or later. So what C and open collectives
+ * do until then is slowed by none of them, and the rest has to wait.
+ */
+void engine_run_until(struct engine *engine, int64_t ns)
+{
+    engine->issue_ns = ns;
+    engine_run_streams(engine);
+    engine->issue_ns = INT64_MAX;
 }
 
 /* What a stopped stream waits for, and the task that it keeps from starting. */

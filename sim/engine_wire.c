@@ -106,7 +106,7 @@ bool engine_wire_advance(struct engine *engine)
 {
     const uint32_t now = running(engine);
 
-    if (engine->open == 0)
+    if (engine->open == 0 || engine->horizon_ns > engine->issue_ns)
         return false;
     for (uint32_t bits = now; bits != 0; bits &= bits - 1) {
         struct comm_queue *comm = &engine->comms[__builtin_ctz(bits)];

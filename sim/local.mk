@@ -23,6 +23,8 @@ sim_libsim_a_SOURCES = \
 	sim/simulate.h \
 	sim/stalls.c \
 	sim/stalls.h \
+	sim/timed_memory.c \
+	sim/timed_memory.h \
 	sim/what_if.c \
 	sim/what_if.h
 

@@ -52,18 +52,45 @@ static struct step_time measure(const struct program *program, const struct pric
     };
 }
 
+/* Execute on a clock, by itself or with memory beside it, and measure. */
+static enum status run(const struct program *program, const struct prices *prices,
+                       const struct placement *placement, const struct backend_ops *ops,
+                       void *backend, struct engine *clock, struct arena *arena,
+                       struct step_time *out, struct err *err)
+{
+    const enum status status =
+        exec_program(program, EXEC_UNIT, placement, SIMULATED_STEPS, ops, backend, err);
+
+    if (status == STATUS_OK)
+        *out = measure(program, prices, clock, arena);
+    return status;
+}
+
 enum status simulate(const struct program *program, const struct prices *prices,
                      const struct placement *placement, struct arena *arena, struct step_time *out,
                      struct engine **engine, struct err *err)
 {
     struct engine *clock = engine_new(prices, arena);
     const enum status status =
-        exec_program(program, EXEC_UNIT, placement, SIMULATED_STEPS, &engine_backend, clock, err);
-    if (status != STATUS_OK)
-        return status;
+        run(program, prices, placement, &engine_backend, clock, clock, arena, out, err);
 
-    *out = measure(program, prices, clock, arena);
-    if (engine)
+    if (status == STATUS_OK && engine)
         *engine = clock;
-    return STATUS_OK;
+    return status;
+}
+
+enum status simulate_timed(const struct program *program, const struct prices *prices,
+                           const struct alloc_config *config, struct arena *arena,
+                           struct step_time *out, struct placement *placement,
+                           struct memory_curve *curve, struct engine **engine, struct err *err)
+{
+    struct engine *clock = engine_new(prices, arena);
+    struct timed_memory *memory =
+        timed_memory_new(clock, config, SIMULATED_STEPS, arena, placement, curve);
+    const enum status status =
+        run(program, prices, NULL, &timed_memory_backend, memory, clock, arena, out, err);
+
+    if (status == STATUS_OK && engine)
+        *engine = clock;
+    return status;
 }

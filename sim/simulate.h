@@ -9,7 +9,7 @@
 #ifndef SIM_SIMULATE_H
 #define SIM_SIMULATE_H
 
-#include "sim/engine.h"
+#include "sim/timed_memory.h"
 
 enum { SIMULATED_STEPS = 3 };
 
@@ -26,5 +26,14 @@ struct step_time {
 enum status simulate(const struct program *program, const struct prices *prices,
                      const struct placement *placement, struct arena *arena, struct step_time *out,
                      struct engine **engine, struct err *err);
+
+/*
+ * The same where memory is tied to time: it is found on the way, a curve of the third step too.
+ * Where it does not suffice placement->out_of_memory says so.
+ */
+enum status simulate_timed(const struct program *program, const struct prices *prices,
+                           const struct alloc_config *config, struct arena *arena,
+                           struct step_time *out, struct placement *placement,
+                           struct memory_curve *curve, struct engine **engine, struct err *err);
 
 #endif

@@ -138,15 +138,31 @@ static void release_ready(struct alloc *alloc)
     alloc->n_ready = 0;
 }
 
+/* The first pending block from i on that waits for an event of the stream; it does no longer. */
+static uint32_t end_event(struct alloc *alloc, uint32_t i, uint8_t stream)
+{
+    const uint16_t bit = (uint16_t)(1u << stream);
+
+    for (; i < alloc->n_pending; i++) {
+        struct block *block = &alloc->blocks[alloc->pending[i]];
+        if ((block->events & bit) == 0)
+            continue;
+        block->events ^= bit;
+        alloc->n_ready += block->events == 0;
+        return i + 1;
+    }
+    return i;
+}
+
+void alloc_event_done(struct alloc *alloc, uint8_t stream)
+{
+    end_event(alloc, 0, stream);
+}
+
 void alloc_events_done(struct alloc *alloc, uint8_t stream)
 {
-    for (uint32_t i = 0; i < alloc->n_pending; i++) {
-        struct block *block = &alloc->blocks[alloc->pending[i]];
-        if (block->events == 0)
-            continue;
-        block->events &= (uint16_t) ~(1u << stream);
-        alloc->n_ready += block->events == 0;
-    }
+    for (uint32_t i = 0; i < alloc->n_pending;)
+        i = end_event(alloc, i, stream);
 }
 
 /* All events waited for, all that is free given back: the last resort, and empty_cache. */
@@ -272,23 +288,24 @@ bool alloc_malloc(struct alloc *alloc, uint8_t pool, uint64_t bytes, enum memory
     return true;
 }
 
-void alloc_free(struct alloc *alloc, alloc_block block)
+uint32_t alloc_free(struct alloc *alloc, alloc_block block)
 {
     if (block == ALLOC_NO_BLOCK)
-        return;
+        return 0;
     struct block *at = &alloc->blocks[block];
     assert(at->state == BLOCK_LIVE);
     alloc->stats.allocated -= at->bytes;
     alloc->stats.by_class[at->memory_class] -= at->bytes;
     if (at->uses == 0) {
         release_block(alloc, block);
-        return;
+        return 0;
     }
     at->state = BLOCK_PENDING;
     at->events = at->uses;
     alloc->pending = arena_grow(alloc->arena, alloc->pending, &alloc->cap_pending,
                                 alloc->n_pending + 1, sizeof(*alloc->pending));
     alloc->pending[alloc->n_pending++] = block;
+    return alloc->blocks[block].events;
 }
 
 void alloc_record_stream(struct alloc *alloc, alloc_block block, uint8_t stream)

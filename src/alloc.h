@@ -63,7 +63,8 @@ struct alloc *alloc_new(const struct alloc_config *config, struct arena *arena);
 /* false: out of memory (counted in ooms; nothing else changed but what the failure order freed). */
 bool alloc_malloc(struct alloc *alloc, uint8_t pool, uint64_t bytes, enum memory_class memory_class,
                   alloc_block *out);
-void alloc_free(struct alloc *alloc, alloc_block block);
+/* The streams whose events it then waits for, one more on each, as bits; 0: it is free. */
+uint32_t alloc_free(struct alloc *alloc, alloc_block block);
 
 struct alloc_address {
     uint64_t offset; /* within the segment */
@@ -71,9 +72,10 @@ struct alloc_address {
 };
 struct alloc_address alloc_block_address(const struct alloc *alloc, alloc_block block);
 
-/* record_stream: keep the block, once freed, until all events recorded on stream are done. */
+/* record_stream: keep the block, once freed, until the event recorded on stream then is done. */
 void alloc_record_stream(struct alloc *alloc, alloc_block block, uint8_t stream);
-void alloc_events_done(struct alloc *alloc, uint8_t stream);
+void alloc_events_done(struct alloc *alloc, uint8_t stream); /* all on stream so far */
+void alloc_event_done(struct alloc *alloc, uint8_t stream);  /* the oldest one */
 void alloc_empty_cache(struct alloc *alloc);
 
 const struct alloc_stats *alloc_stats(const struct alloc *alloc);

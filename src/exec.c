@@ -2,7 +2,8 @@
  * The walk over a program; see exec.h.
  *
  * It decides nothing but order: driver operations first, then the instruction or event that they
- * were placed before. ALLOC and FREE reach no backend: where memory lies was settled by placement.
+ * were placed before. ALLOC and FREE reach only a backend that asks for them: to any other, where
+ * memory lies was settled by placement.
  * Invariant: after the first status that is not OK the backend is closed and nothing else.
  */
 #include "src/exec.h"
@@ -20,21 +21,31 @@ struct walk {
     uint32_t n_segment;
 };
 
-static bool reaches_backend(enum instr_op op)
+static inline bool reaches_backend(const struct walk *walk, const struct instr *instr)
 {
-    return op != INSTR_ALLOC && op != INSTR_FREE;
+    return !instr_has_buffer(instr->op) ||
+           (walk->ops->buf_alloc && (instr->flags & INSTR_BY_BODY) == 0);
 }
 
 static enum status issue_rare(const struct walk *walk, enum instr_op op, uint32_t id,
-                              uint16_t flags)
+                              enum stream stream, uint16_t flags)
 {
     const struct backend_ops *ops = walk->ops;
 
-    if (op == INSTR_HOST_WAIT)
+    switch (op) {
+    case INSTR_ALLOC:
+        return ops->buf_alloc(walk->backend, id, walk->err);
+    case INSTR_FREE:
+        return ops->buf_free(walk->backend, id, walk->err);
+    case INSTR_RECORD_STREAM:
+        return ops->buf_record_stream(walk->backend, id, stream, walk->err);
+    case INSTR_HOST_WAIT:
         return ops->host_wait(walk->backend, id, walk->err);
-    if (op == INSTR_MARK && ops->mark)
-        return ops->mark(walk->backend, (enum phase)id, (flags & INSTR_MARK_END) != 0, walk->err);
-    return STATUS_OK;
+    default:
+        return ops->mark ? ops->mark(walk->backend, (enum phase)id, (flags & INSTR_MARK_END) != 0,
+                                     walk->err)
+                         : STATUS_OK;
+    }
 }
 
 /* Three cases and the rest: so few become branches, which are foretold better than a jump table. */
@@ -51,7 +62,7 @@ static inline enum status issue(const struct walk *walk, enum instr_op op, uint3
     case INSTR_WAIT:
         return walk->ops->wait(walk->backend, id, stream, walk->err);
     default:
-        return issue_rare(walk, op, id, flags);
+        return issue_rare(walk, op, id, stream, flags);
     }
 }
 
@@ -79,7 +90,7 @@ static enum status walk_units(struct walk *walk, const struct section *section)
         enum status status = STATUS_OK;
         for (; due == i && status == STATUS_OK; due = due_instr(walk))
             status = next_segment(walk);
-        if (status == STATUS_OK && reaches_backend(instrs[i].op))
+        if (status == STATUS_OK && reaches_backend(walk, &instrs[i]))
             status =
                 issue(walk, instrs[i].op, instrs[i].id, instrs[i].stream, instrs[i].flags, NO_OP);
         if (status != STATUS_OK)
@@ -98,7 +109,7 @@ static enum status walk_expanded(struct walk *walk, enum section_id section)
     for (uint32_t i = 0; status == STATUS_OK && expand_next(&cursor, &at); i++) {
         while (status == STATUS_OK && walk->n_segment > 0 && walk->segment->event == i)
             status = next_segment(walk);
-        if (status == STATUS_OK && reaches_backend(at.op))
+        if (status == STATUS_OK && !instr_has_buffer(at.op))
             status = issue(walk, at.op, at.id, at.stream, at.flags, at.body_op);
     }
     return status;

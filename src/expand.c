@@ -87,7 +87,7 @@ static void expand_enter(struct expand *walk, const struct instr *instr)
     walk->step = 0;
     walk->n_step = 1;
     walk->tape = NULL;
-    if (instr->op == INSTR_ALLOC || instr->op == INSTR_FREE) {
+    if (instr_has_buffer(instr->op)) {
         const bool by_body = (instr->flags & INSTR_BY_BODY) != 0;
         walk->n_step = by_body ? 0 : program->buffers[instr->id].n_member;
     } else if (instr->op == INSTR_LAUNCH && program->tasks[instr->id].body != NO_BODY) {
@@ -122,7 +122,7 @@ bool expand_next(struct expand *walk, struct expanded *out)
     };
     if (walk->tape != NULL)
         expand_tape(walk, out);
-    else if (instr->op == INSTR_ALLOC || instr->op == INSTR_FREE)
+    else if (instr_has_buffer(instr->op))
         expand_member(walk, instr, out);
     walk->step++;
     return true;

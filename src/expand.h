@@ -15,12 +15,12 @@
 struct expanded {
     uint8_t op;           /* enum instr_op */
     uint8_t stream;       /* as in struct instr */
-    uint8_t memory_class; /* ALLOC, FREE */
+    uint8_t memory_class; /* ALLOC, FREE, RECORD_STREAM */
     uint16_t flags;
     uint32_t instr;   /* the unit-level instruction this came from */
-    uint32_t id;      /* ALLOC, FREE: expanded id; else as in struct instr */
+    uint32_t id;      /* of a buffer: expanded id; else as in struct instr */
     uint32_t body_op; /* LAUNCH of one operator: in body_table.ops; else NO_OP */
-    uint64_t bytes;   /* ALLOC, FREE: requested bytes */
+    uint64_t bytes;   /* of a buffer: requested bytes */
 };
 
 struct expand {

@@ -172,6 +172,31 @@ static void stage(const struct plan *plan, struct unit_layout *unit)
     }
 }
 
+/* One parameter of all; sizes were added up before, where they are not too large. */
+static void flatten(const struct plan *plan, struct param_layout *params, struct unit_layout *unit)
+{
+    struct bucket *bucket = &unit->buckets[0];
+    const struct cast_group *cast = &unit->casts[0];
+    const uint64_t compute_bytes = dtype_bytes((enum dtype)cast->compute);
+    const uint64_t ranks = plan->shard_ranks;
+    uint64_t end = 0;
+
+    for (uint32_t i = 0; i < unit->n_param; i++) {
+        const uint64_t at = round_up(end, ALIGNED_BYTES / compute_bytes);
+        params[i].gather_offset_bytes = at * compute_bytes;
+        params[i].reduce_offset = at;
+        end = at + params[i].numel;
+    }
+    const uint64_t shard = round_up(end, ranks) / ranks;
+    unit->shard_elements = unit->updated_elements = shard;
+    unit->casts[0].shard_elements = bucket->shard_elements = shard;
+    unit->padded_elements = bucket->padded_elements = shard * ranks;
+    unit->shard_bytes = shard * dtype_bytes((enum dtype)cast->storage);
+    unit->slice_bytes = shard * compute_bytes;
+    unit->full_bytes = shard * ranks * compute_bytes;
+    unit->staged_bytes = cast->storage != cast->compute ? unit->slice_bytes : 0;
+}
+
 static enum status layout_unit(const struct plan *plan, const struct unit *unit,
                                struct param_layout *params, struct unit_layout *out,
                                struct err *err)
@@ -198,6 +223,8 @@ static enum status layout_unit(const struct plan *plan, const struct unit *unit,
         count_trained(policy, place, out);
     }
     stage(plan, out);
+    if (plan->options.system == SYSTEM_FSDP1)
+        flatten(plan, params, out);
     return STATUS_OK;
 }
 

@@ -7,6 +7,10 @@
  * are [rank][parameter]. Packing "torch" has no alignment between parameters; packing "aligned",
  * that of behavior unshard, begins each on 16 bytes. Source: spec FSDP2 section 2.
  *
+ * FSDP1 lays a unit's parameters one after the other into one flat parameter, each on 16 bytes, pads
+ * it to W and cuts that. Then offsets are those in the flat parameter, no parameter has a shard of
+ * its own, and gathered, full and reduced are of one size. Source: spec FSDP2 7.4.
+ *
  * Invariants: places grow in the order of parameters and do not overlap; a unit's slice ends with
  * its last parameter's place, rounded up as the packing says.
  */

@@ -155,6 +155,8 @@ src_libcore_a_SOURCES = \
 	src/model_tensors.h \
 	src/place.c \
 	src/place.h \
+	src/place_pass.c \
+	src/place_pass.h \
 	src/plan.c \
 	src/plan.h \
 	src/plan_by_dtype.c \
@@ -168,6 +170,8 @@ src_libcore_a_SOURCES = \
 	src/plan_ranks.h \
 	src/plan_refuse.c \
 	src/plan_schemes.c \
+	src/plan_system.c \
+	src/plan_system.h \
 	src/plan_schemes.h \
 	src/plan_units.c \
 	src/plan_units.h \
@@ -189,6 +193,9 @@ src_libcore_a_SOURCES = \
 	src/schedule/compute.c \
 	src/schedule/divide.c \
 	src/schedule/divide.h \
+	src/schedule/flat.c \
+	src/schedule/fsdp1.c \
+	src/schedule/fsdp1.h \
 	src/schedule/fsdp2.c \
 	src/schedule/fsdp2.h \
 	src/schedule/optimizer.c \
@@ -196,7 +203,10 @@ src_libcore_a_SOURCES = \
 	src/schedule/pieces.h \
 	src/schedule/post_reduce.c \
 	src/schedule/reduce.c \
+	src/schedule/system.c \
+	src/schedule/system.h \
 	src/schedule/unshard.c \
+	src/schedule/walk.c \
 	src/summary.c \
 	src/summary.h \
 	src/text.c \

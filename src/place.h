@@ -4,6 +4,10 @@
  * Runs the allocator over the expanded program: init, first, then steady again until the
  * allocator's state at a step's end has been seen before. Steps before the period are the
  * transient. Capacity is an input: retries and out-of-memory are found here and nowhere else.
+ *
+ * Where a program ties memory to time (RECORD_STREAM) there is no address before it runs:
+ * sim/timed_memory.c fills a placement with that of one run, whose driver operations name no
+ * instruction. Placed here all the same it is as if each event were complete at the FREE.
  */
 #ifndef SRC_PLACE_H
 #define SRC_PLACE_H

@@ -14,6 +14,7 @@
 #include "src/plan_check.h"
 #include "src/plan_cut.h"
 #include "src/plan_ranks.h"
+#include "src/plan_system.h"
 #include "src/plan_units.h"
 
 struct plan_options plan_options_default(void)
@@ -23,6 +24,7 @@ struct plan_options plan_options_default(void)
                                  .accum = 1,
                                  .units = "torchtitan",
                                  .policy = policy_options_default(),
+                                 .fsdp1 = {.limit_all_gathers = true, .record_stream = true},
                                  .replicas = 1,
                                  .reduce_inputs = 1,
                                  .cast_inputs = true,
@@ -113,6 +115,8 @@ enum status plan_resolve(const struct model *model, const struct plan_options *o
     fill_defaults(&plan.options, model, arena);
     if (!status)
         status = check_counts(&plan.options, err);
+    if (!status)
+        status = plan_system(&plan.options, err);
     if (!status)
         status = plan_ranks(&plan, err);
     if (!status)

@@ -35,8 +35,43 @@ enum reshard {
 /* In which microbatches something is done. */
 enum microbatches { MICROBATCH_EVERY, MICROBATCH_LAST, MICROBATCHES_N };
 
+/* Which system runs the units; a file of src/schedule/ each. X(ENUM, name) */
+#define SYSTEMS(X)    \
+    X(FSDP2, "fsdp2") \
+    X(FSDP1, "fsdp1")
+
+enum system {
+#define X(id, name) SYSTEM_##id,
+    SYSTEMS(X)
+#undef X
+        SYSTEM_N
+};
+
+/* What is cut of a flat parameter, and where it is freed: after forward or not before backward. */
+enum fsdp1_strategy {
+    FSDP1_FULL_SHARD,
+    FSDP1_SHARD_GRAD_OP,
+    FSDP1_NO_SHARD,
+    FSDP1_HYBRID_SHARD,
+    FSDP1_STRATEGY_N
+};
+
+/* When backward gathers the unit that comes next: before this one's, after it, or never ahead. */
+enum fsdp1_prefetch { FSDP1_BACKWARD_PRE, FSDP1_BACKWARD_POST, FSDP1_BACKWARD_NONE };
+
+/* FullyShardedDataParallel; see plan_options_default(). */
+struct fsdp1_options {
+    enum fsdp1_strategy strategy;
+    enum fsdp1_prefetch backward_prefetch;
+    bool forward_prefetch;
+    bool limit_all_gathers; /* the host waits for frees, so that few are in flight */
+    bool record_stream;     /* false: streams wait for one another before a FREE */
+};
+
 /* What a person asks for; see plan_options_default(). */
 struct plan_options {
+    enum system system;
+    struct fsdp1_options fsdp1;
     uint64_t gpus, nodes;  /* nodes 0: gpus / 8, rounded up */
     uint64_t replicas;     /* HSDP: how many times the shards are there; 1: plain FSDP */
     uint64_t seq;          /* 0: the model's */
@@ -56,6 +91,7 @@ struct plan_options {
     enum microbatches all_reduce; /* set_requires_all_reduce, with replicas */
     enum microbatches finish;     /* set_is_last_backward */
     uint64_t reduce_inputs;       /* set_reduce_scatter_max_input_buffers */
+    bool pack_on_reduce;          /* gradients are packed on RS, as before June 2024 */
     bool separate_reduce_comm;    /* set_separate_reduce_scatter_group */
     bool zero_unused;             /* set_reduce_scatter_unused_params */
     bool force_sum;               /* set_force_sum_reduction_for_comms */

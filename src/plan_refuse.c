@@ -64,6 +64,20 @@ static enum status refuse_split_tie(const struct cut *cut, struct err *err)
         model->params[weight].name, model->modules[model->tied_head].path);
 }
 
+/* FullyShardedDataParallel wraps a module, and fully_shard lists of them too. */
+static enum status refuse_lists(const struct cut *cut, struct err *err)
+{
+    if (cut->plan->options.system != SYSTEM_FSDP1)
+        return STATUS_OK;
+    for (uint32_t i = 0; i < cut_root(cut); i++)
+        if (cut->units[i].n_module > 1)
+            return unit_draft_fail(&cut->drafts->drafts[i], err,
+                                   "unit '%s' is a list of %u modules, and FSDP1 wraps one; units "
+                                   "'block' leave the others to the root",
+                                   cut_unit_name(cut, i), cut->units[i].n_module);
+    return STATUS_OK;
+}
+
 /* Each unit by itself, under the rules of the behavior. */
 static enum status refuse_dtypes(const struct cut *cut, struct err *err)
 {
@@ -185,6 +199,8 @@ enum status cut_refuse_units(const struct cut *cut, struct err *err)
     enum status status = refuse_empty(cut, err);
     if (!status)
         status = refuse_straddling(cut, err);
+    if (!status)
+        status = refuse_lists(cut, err);
     if (!status)
         status = refuse_split_tie(cut, err);
     if (!status)

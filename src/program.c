@@ -99,6 +99,14 @@ bool task_kind_is_collective(enum task_kind kind)
     return kind == TASK_ALL_GATHER || kind == TASK_REDUCE_SCATTER || kind == TASK_ALL_REDUCE;
 }
 
+bool program_is_timed(const struct program *program)
+{
+    for (uint32_t i = 0; i < program->n_instr; i++)
+        if (program->instrs[i].op == INSTR_RECORD_STREAM)
+            return true;
+    return false;
+}
+
 static uint64_t hash_instrs(const struct program *p, uint64_t hash)
 {
     for (uint32_t s = 0; s < SECTION_N; s++)

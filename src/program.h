@@ -20,6 +20,15 @@
  * unit level that the neighbouring body's tape does this at its exact place: it counts for order,
  * its bytes are in the body's net and rise, and an expanded walk passes over it.
  *
+ * RECORD_STREAM says that a stream uses a buffer of another one's pool. When the buffer is freed the
+ * allocator lets an event into each such stream, and gives its memory to nobody before the host has
+ * seen all of them complete: so a FREE may stand before the end of the use, and where memory lies
+ * depends on times (src/place.h). FSDP1 alone has it. Source: spec MEMORY 1.6.
+ *
+ * Of FSDP1 a unit has one flat parameter. copy_in(u) casts the shard to CAST_TEMP, all_gather(u) reads
+ * that and writes FULL, which bodies read; pack(u) writes GRADS one behind the other to FLAT_GRAD,
+ * which precast(u) casts to REDUCE_IN. Where nothing has to be cast the next one takes its place.
+ *
  * Where a parameter is on one rank only nothing is gathered or scattered: copy_out reads SHARD,
  * post_reduce copies REDUCE_IN to GRAD_SHARD, and roles GATHERED and CAST_TEMP do not occur.
  *
@@ -88,7 +97,8 @@ struct comm_ranks comm_ranks_of(const struct plan *plan, enum comm comm);
     X(RECORD, "record")       \
     X(WAIT, "wait")           \
     X(HOST_WAIT, "host_wait") \
-    X(MARK, "mark")
+    X(MARK, "mark")           \
+    X(RECORD_STREAM, "record_stream")
 
 enum instr_op {
 #define X(id, name) INSTR_##id,
@@ -100,7 +110,8 @@ enum instr_op {
 enum instr_flags { INSTR_BY_BODY = 1, INSTR_MARK_END = 2 };
 
 struct instr {
-    uint8_t op, stream; /* stream: of LAUNCH, RECORD, WAIT; of ALLOC and FREE the pool */
+    uint8_t op, stream; /* stream: of LAUNCH, RECORD, WAIT; of ALLOC and FREE the pool; of
+                           RECORD_STREAM the one that uses the buffer */
     uint16_t flags;
     uint32_t id; /* buffer, task, event or, for MARK, enum phase */
 };
@@ -190,6 +201,12 @@ struct task {
 #define NO_BODY UINT32_MAX
 #define NO_FRAME UINT32_MAX
 
+/* The instruction is about a buffer. */
+static inline bool instr_has_buffer(enum instr_op op)
+{
+    return op == INSTR_ALLOC || op == INSTR_FREE || op == INSTR_RECORD_STREAM;
+}
+
 /* What a buffer is for; the class follows from it. X(ENUM, name, CLASS) */
 #define BUFFER_ROLES(X)                           \
     X(SHARD, "shard", SHARDED_PARAM)              \
@@ -215,7 +232,8 @@ struct task {
     X(SCALAR, "scalar", TEMPORARY)                \
     X(PARTIAL, "partial", REDUCE_BUFFER)          \
     X(GRAD_SHARD, "grad_shard", SHARDED_GRAD)     \
-    X(QUOTIENT, "quotient", TEMPORARY)
+    X(QUOTIENT, "quotient", TEMPORARY)            \
+    X(FLAT_GRAD, "flat_grad", UNSHARDED_GRAD)
 
 enum buffer_role {
 #define X(id, name, memory_class) ROLE_##id,
@@ -289,6 +307,9 @@ struct program {
 
 /* Over all arrays and the bodies they name, little-endian, without names and labels. */
 uint64_t program_hash(const struct program *program);
+
+/* Where memory lies depends on times: it has a RECORD_STREAM. */
+bool program_is_timed(const struct program *program);
 
 /* Bytes of the i-th member of a group. */
 static inline uint64_t buffer_member_bytes(const struct program *program,

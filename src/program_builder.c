@@ -37,7 +37,24 @@ void build_section_begin(struct program_builder *builder, enum section_id sectio
                                                      .task = p->n_task,
                                                      .access = p->n_access,
                                                      .frame = p->n_frame,
-                                                     .event = p->n_event};
+                                                     .event = p->n_event,
+                                                     .frame_grad = p->n_frame_grad,
+                                                     .expanded = p->n_expanded};
+}
+
+void build_rewind_section(struct program_builder *builder, enum section_id section)
+{
+    struct program *p = builder->program;
+    const struct section_start *start = &builder->start[section];
+
+    p->n_instr = p->sections[section].begin;
+    p->n_buffer = start->buffer;
+    p->n_task = start->task;
+    p->n_access = start->access;
+    p->n_frame = start->frame;
+    p->n_event = start->event;
+    p->n_frame_grad = start->frame_grad;
+    p->n_expanded = start->expanded;
 }
 
 void build_section_end(struct program_builder *builder)
@@ -111,9 +128,9 @@ static void repeat_instrs(struct program_builder *builder, struct section from,
                           struct shift buffers, struct shift tasks, struct shift events)
 {
     const struct shift of_op[INSTR_N] = {
-        [INSTR_ALLOC] = buffers, [INSTR_FREE] = buffers, [INSTR_LAUNCH] = tasks,
-        [INSTR_RECORD] = events, [INSTR_WAIT] = events,  [INSTR_HOST_WAIT] = events,
-        [INSTR_MARK] = {0},
+        [INSTR_ALLOC] = buffers, [INSTR_FREE] = buffers,          [INSTR_LAUNCH] = tasks,
+        [INSTR_RECORD] = events, [INSTR_WAIT] = events,           [INSTR_HOST_WAIT] = events,
+        [INSTR_MARK] = {0},      [INSTR_RECORD_STREAM] = buffers,
     };
     struct program *p = builder->program;
 

@@ -17,6 +17,7 @@ struct program_builder {
     uint8_t section;     /* enum section_id */
     struct section_start {
         uint32_t buffer, task, access, frame, event; /* the first that are the section's own */
+        uint32_t frame_grad, expanded;
     } start[SECTION_N];
 };
 
@@ -25,6 +26,9 @@ void program_builder_init(struct program_builder *builder, const struct plan *pl
                           struct arena *arena, struct program *program);
 void build_section_begin(struct program_builder *builder, enum section_id section);
 void build_section_end(struct program_builder *builder);
+
+/* Forget what the last section has, to build it again. */
+void build_rewind_section(struct program_builder *builder, enum section_id section);
 
 /*
  * The last section once more, as another one: with buffers, tasks, frames and events of its own.
@@ -124,6 +128,12 @@ static inline void build_free(struct program_builder *builder, uint32_t buffer, 
     build_instr(builder, INSTR_FREE, builder->program->buffers[buffer].pool, flags, buffer);
 }
 
+static inline void build_record_stream(struct program_builder *builder, uint32_t buffer,
+                                       enum stream user)
+{
+    build_instr(builder, INSTR_RECORD_STREAM, (uint8_t)user, 0, buffer);
+}
+
 /* A task that is launched later; accesses are then added to it, before the next task. */
 static inline struct task *build_task(struct program_builder *builder, enum task_kind kind,
                                       enum stream stream, uint16_t unit)
@@ -175,6 +185,11 @@ static inline uint32_t build_record(struct program_builder *builder, enum stream
 static inline void build_wait(struct program_builder *builder, enum stream stream, uint32_t event)
 {
     build_instr(builder, INSTR_WAIT, (uint8_t)stream, 0, event);
+}
+
+static inline void build_host_wait(struct program_builder *builder, uint32_t event)
+{
+    build_instr(builder, INSTR_HOST_WAIT, STREAM_C, 0, event);
 }
 
 static inline void build_mark(struct program_builder *builder, enum phase phase, bool end)

@@ -135,6 +135,7 @@ static void print_event(const struct program *program, const struct expanded *ev
     switch ((enum instr_op)event->op) {
     case INSTR_ALLOC:
     case INSTR_FREE:
+    case INSTR_RECORD_STREAM:
         print_memory(event, expanded_name(program, event, name), out);
         break;
     case INSTR_LAUNCH:
@@ -171,7 +172,7 @@ static void print_unit_level(const struct program *program, enum section_id sect
                                  .instr = i,
                                  .id = in->id,
                                  .body_op = NO_OP};
-        if (in->op == INSTR_ALLOC || in->op == INSTR_FREE)
+        if (instr_has_buffer(in->op))
             event.bytes = program->buffers[in->id].bytes;
         print_event(program, &event, behind, out);
     }

@@ -29,9 +29,28 @@ static inline bool walk_alloc(struct verify *v, const struct instr *instr)
     life->uses = v->pools[instr->stream];
     life->written = 0;
     life->born = 0;
+    life->users = 0;
     life->flags = by_body ? ALIVE | BY_BODY : ALIVE;
     v->n_alive++;
     return !by_body || verify_body_alloc(v, instr->id);
+}
+
+/* What a FREE of a recorded buffer leaves to others: uses that none of its events lies behind. */
+static void forget_recorded(const struct verify *v, struct life *life)
+{
+    for (uint32_t users = life->users; users != 0; users &= users - 1)
+        clock_forget(&life->uses, &v->streams[__builtin_ctz(users)]);
+}
+
+static bool walk_record_stream(struct verify *v, const struct instr *instr)
+{
+    struct life *life = &v->lives[instr->id];
+
+    if ((life->flags & ALIVE) == 0)
+        return verify_fault_of(v, FAULT_LIFETIME, UINT32_MAX, instr->id,
+                               "is recorded where it is not allocated");
+    life->users |= (uint16_t)(1u << instr->stream);
+    return true;
 }
 
 static inline bool walk_free(struct verify *v, const struct instr *instr)
@@ -46,6 +65,8 @@ static inline bool walk_free(struct verify *v, const struct instr *instr)
     if ((life->flags & BY_BODY) != 0 && life->born != v->program->buffers[instr->id].n_member)
         return verify_fault_of(v, FAULT_BODY, UINT32_MAX, instr->id,
                                "is freed before all of it was born");
+    if (life->users != 0)
+        forget_recorded(v, life);
     clock_join(&v->pools[instr->stream], &life->uses);
     life->written = 0;
     life->flags = 0;
@@ -155,6 +176,8 @@ static inline bool walk_instr(struct verify *v, const struct instr *instr)
         walk_record(v, instr);
     if (instr->op == INSTR_WAIT)
         return walk_wait(v, instr);
+    if (instr->op == INSTR_RECORD_STREAM)
+        return walk_record_stream(v, instr);
     return instr->op != INSTR_HOST_WAIT || walk_host_wait(v, instr);
 }
 

@@ -8,7 +8,8 @@
  *   - an access before ALLOC, after FREE, or of a buffer that nobody wrote
  *   - the allocator's contract: after FREE of a buffer of pool P, a use of it that does not happen
  *     before the first write to a buffer allocated later in P (a body allocates in its stream's
- *     pool)
+ *     pool); but for what RECORD_STREAM covers: all that lies before the events at the FREE, which
+ *     the allocator itself waits for
  *   - a WAIT for an event that was not recorded before it in host order
  *   - an ALLOC or FREE by body that the neighbouring body's tape does not do, or the other way
  *     round; a backward that does not follow the forward of its frame

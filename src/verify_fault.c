@@ -42,6 +42,7 @@ static void find_count(struct verify *v)
 struct search {
     int32_t count[STREAM_N]; /* tasks so far */
     uint32_t *user;          /* by buffer: the first task of this life that the clock lacks */
+    bool *recorded;          /* by buffer: the allocator waits for some of its uses */
     uint32_t task, freed;    /* the first such of what was freed in the pool */
 };
 
@@ -61,11 +62,14 @@ static void search_launch(const struct verify *v, struct search *search, const s
         search->task = instr->id; /* slots of its own, or that its forward left to it */
 }
 
-/* A buffer has a name, which a slot inside a body has not. */
+/* A buffer has a name, which a slot inside a body has not; one that was recorded on a stream is
+   blamed where there is no other. */
 static void search_free(const struct verify *v, struct search *search, const struct instr *instr)
 {
-    if (instr->stream != v->blame.pool || search->freed != NO_BUFFER ||
-        search->user[instr->id] == UINT32_MAX)
+    const bool found = search->freed != NO_BUFFER && !search->recorded[search->freed];
+
+    if (instr->stream != v->blame.pool || found || search->user[instr->id] == UINT32_MAX ||
+        (search->freed != NO_BUFFER && search->recorded[instr->id]))
         return;
     search->task = search->user[instr->id];
     search->freed = instr->id;
@@ -75,6 +79,7 @@ static void find_use(struct verify *v)
 {
     const struct blame *blame = &v->blame;
     struct search search = {.user = arena_array(v->arena, uint32_t, v->program->n_buffer),
+                            .recorded = arena_array(v->arena, bool, v->program->n_buffer),
                             .task = UINT32_MAX,
                             .freed = NO_BUFFER};
     struct search at_alloc = search;
@@ -89,6 +94,8 @@ static void find_use(struct verify *v)
             at_alloc = search;
         if (instr->op == INSTR_LAUNCH)
             search_launch(v, &search, instr);
+        if (instr->op == INSTR_RECORD_STREAM)
+            search.recorded[instr->id] = true;
         if (instr->op == INSTR_FREE)
             search_free(v, &search, instr);
     }

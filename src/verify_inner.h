@@ -33,6 +33,7 @@ struct life {
     int32_t written;        /* count of its last write, on stream writer; 0: none, or freed */
     uint32_t born;          /* members that tapes have allocated */
     uint16_t writer, flags; /* not bytes: a store of one could be to anything */
+    uint16_t users;         /* a bit for each stream of a RECORD_STREAM */
 };
 
 struct frame_life {
@@ -103,6 +104,13 @@ static inline void clock_join(struct clock *clock, const struct clock *other)
 {
     for (int i = 0; i < LANES; i++)
         clock->at[i] = clock->at[i] < other->at[i] ? other->at[i] : clock->at[i];
+}
+
+/* Keep only what does not lie before done: whole prefixes, since a clock follows all before it. */
+static inline void clock_forget(struct clock *clock, const struct clock *done)
+{
+    for (int i = 0; i < LANES; i++)
+        clock->at[i] = clock->at[i] <= done->at[i] ? 0 : clock->at[i];
 }
 
 /* One task more. All lanes are added to, since a load behind a store to one of them would stall. */

@@ -55,6 +55,7 @@ static bool may_reuse(const struct closure_life *earlier, const struct closure_l
     return earlier->pool == later->pool && earlier->died < later->born;
 }
 
+/* Of recorded lives it depends on the order what is needed: count_recorded(). */
 static void find_needs(struct closure *c)
 {
     for (uint32_t i = 0; i < c->n_life; i++) {
@@ -62,7 +63,8 @@ static void find_needs(struct closure *c)
         const uint32_t write = first_write(later);
         need_within(c, later);
         for (uint32_t j = 0; write != NONE && j < c->n_life; j++)
-            for (uint32_t k = 0; may_reuse(&c->lives[j], later) && k < c->lives[j].n_use; k++)
+            for (uint32_t k = 0; c->lives[j].users == 0 && may_reuse(&c->lives[j], later) &&
+                                 k < c->lives[j].n_use; k++)
                 need_order(c, c->lives[j].uses[k].node, write);
     }
     for (size_t i = 0; i < (size_t)c->n_node * c->n_word; i++)
@@ -89,6 +91,31 @@ void closure_release(struct closure *closure)
     free(closure->need);
 }
 
+/* Does an event of the life's FREE lie behind the use? */
+static bool is_seen(const struct closure *c, const struct closure_life *life, uint32_t use)
+{
+    for (uint32_t s = 0; s < STREAM_N; s++)
+        if ((life->users >> s & 1) != 0 && life->seen[s] != NONE &&
+            (life->seen[s] == use || has(c->before + (size_t)life->seen[s] * c->n_word, use)))
+            return true;
+    return false;
+}
+
+/* Later lives that may write the memory of a recorded one beside a use of it. */
+static uint32_t count_recorded(const struct closure *c, const struct closure_life *life)
+{
+    uint32_t n_lost = 0;
+    for (uint32_t k = 0; k < life->n_use; k++) {
+        const uint32_t use = life->uses[k].node;
+        for (uint32_t i = 0; i < c->n_life && !is_seen(c, life, use); i++) {
+            const uint32_t write = first_write(&c->lives[i]);
+            n_lost += write != NONE && write != use && may_reuse(life, &c->lives[i]) &&
+                      !has(c->before + (size_t)write * c->n_word, use);
+        }
+    }
+    return n_lost;
+}
+
 uint32_t closure_lost(struct closure *closure, uint32_t without)
 {
     const uint32_t n_word = closure->n_word;
@@ -110,17 +137,22 @@ uint32_t closure_lost(struct closure *closure, uint32_t without)
             n_lost += (uint32_t)__builtin_popcountll(closure->need[(size_t)n * n_word + i] &
                                                      ~before[i]);
     }
+    for (uint32_t i = 0; i < closure->n_life; i++)
+        if (closure->lives[i].users != 0)
+            n_lost += count_recorded(closure, &closure->lives[i]);
     return n_lost;
 }
 
-/* Uses of the earlier life by first against node, which second is; in any order they come. */
+/* Uses of the earlier life by first against node, which second is; in any order they come. Reuse:
+   node writes memory of the earlier life. */
 static bool lost_pair(const struct closure *c, const struct closure_life *earlier, uint32_t first,
-                      uint32_t node, bool writes)
+                      uint32_t node, bool writes, bool reuse)
 {
     for (uint32_t i = 0; i < earlier->n_use; i++) {
         const struct closure_use *use = &earlier->uses[i];
         if (c->nodes[use->node].task == first && use->node < node && (writes || use->writes) &&
-            !has(c->before + (size_t)node * c->n_word, use->node))
+            !has(c->before + (size_t)node * c->n_word, use->node) &&
+            !(reuse && is_seen(c, earlier, use->node)))
             return true;
     }
     return false;
@@ -136,14 +168,14 @@ bool closure_is_lost(const struct closure *closure, uint32_t first, uint32_t sec
         for (uint32_t k = 0; k < earlier->n_use; k++) {
             const struct closure_use *use = &earlier->uses[k];
             if (closure->nodes[use->node].task == second &&
-                lost_pair(closure, earlier, first, use->node, use->writes))
+                lost_pair(closure, earlier, first, use->node, use->writes, false))
                 return true;
         }
         for (uint32_t j = 0; j < closure->n_life; j++) {
             const uint32_t write = first_write(&closure->lives[j]);
             if (write != NONE && closure->nodes[write].task == second &&
                 may_reuse(earlier, &closure->lives[j]) &&
-                lost_pair(closure, earlier, first, write, true))
+                lost_pair(closure, earlier, first, write, true, true))
                 return true;
         }
     }

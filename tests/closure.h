@@ -8,7 +8,8 @@
  * graph's transitive closure. Every life of every buffer is listed with its uses, and so is every
  * pair of tasks that must be ordered:
  *   - two uses of one life of a buffer, one of them a write
- *   - a use of what was freed, and the first write of every life in that pool that begins later
+ *   - a use of what was freed, and the first write of every life in that pool that begins later;
+ *     but for uses behind which the allocator itself lets an event at the FREE (RECORD_STREAM)
  * A body has a life of its own, which it allocates, writes and frees at its LAUNCH; from forward to
  * backward its frame keeps another. What is broken regardless of order (dead buffers, double frees,
  * tapes that disagree) is counted.
@@ -32,6 +33,8 @@ struct closure_life {
     uint32_t buffer; /* NO_BUFFER: of a body */
     uint32_t pool, born, died /* times */;
     bool by_body;
+    uint32_t users;          /* bits of streams that were recorded */
+    uint32_t seen[STREAM_N]; /* their last nodes at the FREE */
     struct closure_use *uses;
     uint32_t n_use;
 };

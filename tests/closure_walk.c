@@ -279,7 +279,19 @@ static void walk_free(struct walk *w, const struct section *section, uint32_t in
     for (uint32_t i = 0; life->by_body && i < buffer->n_member; i++)
         broken_if(c, !w->member_born[buffer->expanded + i]);
     life->died = time_of_free(w, instr);
+    memcpy(life->seen, w->stream, sizeof life->seen);
     w->life[in->id] = NONE;
+}
+
+static void walk_record_stream(struct walk *w, uint32_t instr)
+{
+    struct closure *c = w->c;
+    const struct instr *in = &c->program->instrs[instr];
+
+    if (w->life[in->id] == NONE)
+        c->n_broken++;
+    else
+        c->lives[w->life[in->id]].users |= 1u << in->stream;
 }
 
 static void walk_launch(struct walk *w, const struct section *section, uint32_t instr)
@@ -333,6 +345,8 @@ static void walk_instr(struct walk *w, const struct section *section, uint32_t i
         w->record[in->id] = node_on_stream(w, NONE, instr);
     else if (in->op == INSTR_WAIT || in->op == INSTR_HOST_WAIT)
         walk_wait(w, instr);
+    else if (in->op == INSTR_RECORD_STREAM)
+        walk_record_stream(w, instr);
     w->time += 2;
 }
 

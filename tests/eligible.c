@@ -1,6 +1,7 @@
 /*
  * Table (c) of spec FSDP2: what a plan can ask for that FSDP2 refuses, and the few odd things that it
- * allows. What no plan can express stands at the end of this file.
+ * allows; then each option that one of the systems lacks. What no plan can express stands at the end
+ * of this file.
  */
 #include "src/eligible.h"
 
@@ -68,6 +69,52 @@ static const struct row {
      "'lm_head' is not a whole number"},
     {"no trainable params", NULL, "--freeze *", STATUS_OK, ""},
     {"unit with no params (pure root)", NULL, "--units torchtitan", STATUS_OK, ""},
+    {"option of FSDP2", NULL, "--system fsdp1 --units block --reshard no", STATUS_USAGE,
+     "reshard is nothing that fsdp1 has"},
+    {"option of FSDP2", NULL, "--system fsdp1 --units block --reshard-backward last", STATUS_USAGE,
+     "reshard-backward is nothing that fsdp1 has"},
+    {"option of FSDP2", NULL, "--system fsdp1 --units block --no-unshard-backward *", STATUS_USAGE,
+     "no-unshard-backward is nothing that fsdp1 has"},
+    {"option of FSDP2", NULL, "--system fsdp1 --units block --prefetch 1", STATUS_USAGE,
+     "prefetch is nothing that fsdp1 has"},
+    {"option of FSDP2", NULL, "--system fsdp1 --units block --prefetch-backward 1", STATUS_USAGE,
+     "prefetch-backward is nothing that fsdp1 has"},
+    {"option of FSDP2", NULL, "--system fsdp1 --units block --behavior unshard", STATUS_USAGE,
+     "behavior is nothing that fsdp1 has"},
+    {"option of FSDP2", NULL, "--system fsdp1 --units block --shard-dim lm_head.weight=1",
+     STATUS_USAGE, "shard-dim is nothing that fsdp1 has"},
+    {"option of FSDP2", NULL, "--system fsdp1 --units block --freeze lm_head.weight", STATUS_USAGE,
+     "freeze is nothing that fsdp1 has"},
+    {"option of FSDP2", NULL, "--system fsdp1 --units block --output-dtype fp32", STATUS_USAGE,
+     "output-dtype is nothing that fsdp1 has"},
+    {"option of FSDP2", NULL, "--system fsdp1 --units block --sync last", STATUS_USAGE,
+     "sync is nothing that fsdp1 has"},
+    {"option of FSDP2", NULL, "--system fsdp1 --units block --all-reduce last", STATUS_USAGE,
+     "all-reduce is nothing that fsdp1 has"},
+    {"option of FSDP2", NULL, "--system fsdp1 --units block --last-backward last", STATUS_USAGE,
+     "last-backward is nothing that fsdp1 has"},
+    {"option of FSDP2", NULL, "--system fsdp1 --units block --reduce-inputs 2", STATUS_USAGE,
+     "reduce-inputs is nothing that fsdp1 has"},
+    {"option of FSDP2", NULL, "--system fsdp1 --units block --pack-stream rs", STATUS_USAGE,
+     "pack-stream is nothing that fsdp1 has"},
+    {"option of FSDP2", NULL, "--system fsdp1 --units block --separate-reduce-comm yes",
+     STATUS_USAGE, "separate-reduce-comm is nothing that fsdp1 has"},
+    {"option of FSDP2", NULL, "--system fsdp1 --units block --unused zero", STATUS_USAGE,
+     "unused is nothing that fsdp1 has"},
+    {"option of FSDP2", NULL, "--system fsdp1 --units block --force-sum yes", STATUS_USAGE,
+     "force-sum is nothing that fsdp1 has"},
+    {"option of FSDP2", NULL, "--system fsdp1 --units block --divide-factor 2", STATUS_USAGE,
+     "divide-factor is nothing that fsdp1 has"},
+    {"option of FSDP1", NULL, "--fsdp1-strategy grad-op", STATUS_USAGE,
+     "fsdp1-strategy is nothing that fsdp2 has"},
+    {"option of FSDP1", NULL, "--fsdp1-backward-prefetch post", STATUS_USAGE,
+     "fsdp1-backward-prefetch is nothing that fsdp2 has"},
+    {"option of FSDP1", NULL, "--forward-prefetch yes", STATUS_USAGE,
+     "forward-prefetch is nothing that fsdp2 has"},
+    {"option of FSDP1", NULL, "--limit-all-gathers no", STATUS_USAGE,
+     "limit-all-gathers is nothing that fsdp2 has"},
+    {"option of FSDP1", NULL, "--record-stream no", STATUS_USAGE,
+     "record-stream is nothing that fsdp2 has"},
 };
 
 static enum status ask(const struct row *row, struct arena *arena, struct plan *plan,

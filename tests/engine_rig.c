@@ -56,11 +56,9 @@ void rig_after(struct rig *rig, enum stream stream, enum stream of)
     build_wait(&rig->build, stream, build_record(&rig->build, of));
 }
 
-/* No scheduler needs a HOST_WAIT yet, so the builder has none. */
 void rig_host_wait(struct rig *rig, uint32_t event)
 {
-    build_wait(&rig->build, STREAM_C, event);
-    rig->program.instrs[rig->program.n_instr - 1].op = INSTR_HOST_WAIT;
+    build_host_wait(&rig->build, event);
 }
 
 enum status rig_run(struct rig *rig, uint32_t steps, const struct placement *placement,

@@ -60,15 +60,15 @@ static void build(struct arena *arena, struct program *program)
     task->body = 0;
     task->frame = build_frame(&build, 0, 0, 0);
     program->frames[task->frame].out = out;
-    build_free(&build, full, 0);                                  /* 9, events 11 and 12 */
-    build_mark(&build, PHASE_FORWARD, true);                      /* 10, event 13 */
+    build_record_stream(&build, full, STREAM_AG);                 /* 9, events 11 and 12 */
+    build_free(&build, full, 0);                                  /* 10, events 13 and 14 */
+    build_mark(&build, PHASE_FORWARD, true);                      /* 11, event 15 */
     build_section_end(&build);
 
     build_section_begin(&build, SECTION_STEADY);
-    build_launch(&build, TASK_OPTIMIZER, STREAM_C, NO_UNIT);      /* 11, event 0 */
-    const uint32_t done = build_record(&build, STREAM_C);         /* 12, event 1 */
-    build_wait(&build, STREAM_C, done);                           /* 13, event 2 */
-    program->instrs[program->n_instr - 1].op = INSTR_HOST_WAIT;   /* no scheduler needs one yet */
+    build_launch(&build, TASK_OPTIMIZER, STREAM_C, NO_UNIT);      /* 12, event 0 */
+    const uint32_t done = build_record(&build, STREAM_C);         /* 13, event 1 */
+    build_host_wait(&build, done);                                /* 14, event 2 */
     build_section_end(&build);
 }
 
@@ -82,7 +82,7 @@ static struct placed_op first_ops[] = {
     {{.act = SEGMENT_RELEASE, .segment = 1}, 8, 8},
     {{.act = SEGMENT_RESERVE, .segment = 2}, 8, 8},
 };
-static struct placed_op steady_ops[] = {{{.act = SEGMENT_MAP, .segment = 2}, 0, 11}};
+static struct placed_op steady_ops[] = {{{.act = SEGMENT_MAP, .segment = 2}, 0, 12}};
 static struct placement placement = {
     .init = {.ops = init_ops, .n_op = 1},
     .steps = {{.ops = first_ops, .n_op = 3}, {.ops = steady_ops, .n_op = 1}},
@@ -110,6 +110,12 @@ static const char *const expanded_placed_log =
     "launch 1 2 0\nsegment release 1\nsegment reserve 2\nlaunch 1 2 1\nmark forward end\n"
     "step_end 1\n" STEADY_PLACED("2") STEADY_PLACED("3") "finish\nclose\n";
 
+/* Buffers: 0 the shard, 1 the group; 2 is allocated by the body. */
+static const char *const memory_log =
+    "open\nalloc 0\nlaunch 0 0\nstep_end 0\n"
+    "mark forward begin\nalloc 1\nlaunch 1 1\nrecord AG 0\nwait C 0\nlaunch 1 2\n"
+    "record_stream AG 1\nfree 1\nmark forward end\nstep_end 1\n" STEADY("2") "finish\nclose\n";
+
 static const char *const minimal_log =
     "open\nlaunch 0 0\nlaunch 1 1\nrecord AG 0\nwait C 0\nlaunch 1 2\n"
     "launch 2 3\nrecord C 1\nhost_wait 1\nfinish\nclose\n";
@@ -127,6 +133,7 @@ static const struct {
     {"expanded level, placed", EXEC_EXPANDED, &placement, &fake_backend, 3, &expanded_placed_log},
     {"a backend without optional calls", EXEC_UNIT, &placement, &fake_backend_minimal, 2,
      &minimal_log},
+    {"a backend that has the memory", EXEC_UNIT, NULL, &fake_backend_memory, 2, &memory_log},
 };
 enum { N_CASES = sizeof cases / sizeof *cases };
 

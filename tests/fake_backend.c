@@ -78,6 +78,22 @@ static enum status fake_mark(void *self, enum phase phase, bool end, struct err 
     return count(self, err, "mark %s %s", phase_name(phase), end ? "end" : "begin");
 }
 
+static enum status fake_alloc(void *self, uint32_t buffer, struct err *err)
+{
+    return count(self, err, "alloc %u", buffer);
+}
+
+static enum status fake_free(void *self, uint32_t buffer, struct err *err)
+{
+    return count(self, err, "free %u", buffer);
+}
+
+static enum status fake_record_stream(void *self, uint32_t buffer, enum stream user,
+                                      struct err *err)
+{
+    return count(self, err, "record_stream %s %u", stream_name(user), buffer);
+}
+
 static enum status fake_step_end(void *self, uint32_t step, struct err *err)
 {
     return count(self, err, "step_end %u", step);
@@ -116,6 +132,23 @@ const struct backend_ops fake_backend_minimal = {
     .record = fake_record,
     .wait = fake_wait,
     .host_wait = fake_host_wait,
+    .finish = fake_finish,
+    .close = fake_close,
+};
+
+const struct backend_ops fake_backend_memory = {
+    .name = "fake",
+    .open = fake_open,
+    .segment = fake_segment,
+    .buf_alloc = fake_alloc,
+    .buf_free = fake_free,
+    .buf_record_stream = fake_record_stream,
+    .launch = fake_launch,
+    .record = fake_record,
+    .wait = fake_wait,
+    .host_wait = fake_host_wait,
+    .mark = fake_mark,
+    .step_end = fake_step_end,
     .finish = fake_finish,
     .close = fake_close,
 };

@@ -10,6 +10,7 @@
  *     launch STEP TASK [OP]     step_end STEP     segment ACT SEGMENT
  *     record STREAM EVENT       wait STREAM EVENT     host_wait EVENT
  *     mark PHASE begin|end
+ *     alloc BUFFER              free BUFFER           record_stream STREAM BUFFER
  */
 #include "src/backend.h"
 
@@ -25,5 +26,6 @@ void fake_backend_release(struct fake_backend *fake);
 
 extern const struct backend_ops fake_backend;         /* self: struct fake_backend * */
 extern const struct backend_ops fake_backend_minimal; /* without the optional members */
+extern const struct backend_ops fake_backend_memory;  /* with those for memory as well */
 
 #endif

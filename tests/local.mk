@@ -95,6 +95,10 @@ c_tests = \
 	tests/engine_comms.t \
 	tests/engine_random.t \
 	tests/exec.t \
+	tests/fsdp1.t \
+	tests/fsdp1_measured.t \
+	tests/fsdp1_oracle.t \
+	tests/fsdp1_random.t \
 	tests/json.t \
 	tests/knob_hashes.t \
 	tests/knobs.t \
@@ -127,6 +131,7 @@ c_tests = \
 	tests/store_migrate.t \
 	tests/summary.t \
 	tests/text.t \
+	tests/timed_memory.t \
 	tests/toy.t \
 	tests/trace_check.t \
 	tests/trace_files.t \
@@ -161,6 +166,10 @@ tests_engine_t_SOURCES = tests/engine.c
 tests_engine_comms_t_SOURCES = tests/engine_comms.c
 tests_engine_random_t_SOURCES = tests/engine_random.c
 tests_exec_t_SOURCES = tests/exec.c
+tests_fsdp1_t_SOURCES = tests/fsdp1.c
+tests_fsdp1_measured_t_SOURCES = tests/fsdp1_measured.c
+tests_fsdp1_oracle_t_SOURCES = tests/fsdp1_oracle.c
+tests_fsdp1_random_t_SOURCES = tests/fsdp1_random.c
 tests_json_t_SOURCES = tests/json.c
 tests_knob_hashes_t_SOURCES = tests/knob_hashes.c
 tests_knobs_t_SOURCES = tests/knobs.c
@@ -193,6 +202,7 @@ tests_store_faults_t_SOURCES = tests/store_faults.c
 tests_store_migrate_t_SOURCES = tests/store_migrate.c
 tests_summary_t_SOURCES = tests/summary.c
 tests_text_t_SOURCES = tests/text.c
+tests_timed_memory_t_SOURCES = tests/timed_memory.c
 tests_toy_t_SOURCES = tests/toy.c
 tests_trace_check_t_SOURCES = tests/trace_check.c
 tests_trace_files_t_SOURCES = tests/trace_files.c
@@ -211,6 +221,7 @@ sh_tests = \
 	tests/cli.sh \
 	tests/docs.sh \
 	tests/explain_command.sh \
+	tests/fsdp1_command.sh \
 	tests/history.sh \
 	tests/includes.sh \
 	tests/overlap_command.sh \
@@ -221,6 +232,7 @@ sh_tests = \
 dist_check_SCRIPTS += $(sh_tests)
 TESTS += $(c_tests) $(sh_tests)
 EXTRA_DIST += tests/tap.sh tests/command_rig.sh tests/history_1.sql
+EXTRA_DIST += tests/oracle/fsdp1-torch-2.11.0-fake-8.json tests/oracle/record_fsdp1.py
 EXTRA_DIST += \
 	tests/oracle/README.md \
 	tests/oracle/record.py \
@@ -281,6 +293,7 @@ EXTRA_DIST += \
 	tests/golden/knob-sync-fp32.txt \
 	tests/golden/knob-sync.txt \
 	tests/golden/knob-unused-zero.txt \
+	tests/golden/llama-2-layers-fsdp1.txt \
 	tests/golden/llama-2-layers-block-accum2.txt \
 	tests/golden/llama-3-layers-torchtitan.txt \
 	tests/golden/plan-picture-none.txt \

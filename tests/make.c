@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "src/arch/arch.h"
-#include "src/schedule/fsdp2.h"
+#include "src/schedule/system.h"
 #include "tests/tap.h"
 
 static void must(enum status status, const struct err *err)
@@ -25,7 +25,7 @@ void make_finish(struct made *made, const struct plan_options *options)
     must(body_table_build(&made->model, made->plan.policy, &body_options, &made->arena,
                           &made->bodies, &err),
          &err);
-    schedule_fsdp2(&made->plan, &made->layout, &made->bodies, &made->arena, &made->program);
+    schedule_program(&made->plan, &made->layout, &made->bodies, &made->arena, &made->program);
 }
 
 void make_init(struct made *made, const char *model, uint64_t layers,
@@ -113,6 +113,7 @@ static void make_random_reduction(uint64_t *state, struct plan_options *options)
     options->reshard_backward = random_microbatches(state);
     options->reduce_inputs = 1 + tap_below(state, 3);
     options->separate_reduce_comm = tap_below(state, 2);
+    options->pack_on_reduce = tap_below(state, 4) == 0;
     options->force_sum = tap_below(state, 4) == 0;
     options->divide_factor = (double)tap_below(state, 4);
 }
@@ -151,6 +152,37 @@ struct plan_options make_random_options(uint64_t *state, const struct dims *dims
         options.ops == OPS_TORCH_EAGER ? (enum norm_kind)tap_below(state, NORM_KIND_N) : NORM_FUSED;
     make_random_rest(state, &options);
     options.workspace_bytes = 1 << 20;
+    return options;
+}
+
+struct plan_options make_random_fsdp1(uint64_t *state)
+{
+    static const enum dtype dtypes[] = {DTYPE_FP32, DTYPE_BF16};
+    struct plan_options options = plan_options_default();
+
+    options.system = SYSTEM_FSDP1;
+    options.gpus = 1 + tap_below(state, 12);
+    options.nodes = 1;
+    options.seq = 1 + tap_below(state, 90);
+    options.batch = 1 + tap_below(state, 3);
+    options.units = tap_below(state, 4) ? "block" : "whole";
+    options.ac = (enum checkpointing)tap_below(state, AC_N);
+    options.policy.reduce = dtypes[tap_below(state, 2)];
+    options.policy.storage = dtypes[tap_below(state, 2)];
+    options.workspace_bytes = 1 << 20;
+    options.fsdp1 = (struct fsdp1_options){
+        .strategy = (enum fsdp1_strategy)tap_below(state, FSDP1_HYBRID_SHARD),
+        .backward_prefetch = (enum fsdp1_prefetch)tap_below(state, 3),
+        .forward_prefetch = tap_below(state, 2),
+        .limit_all_gathers = tap_below(state, 4) > 0,
+        .record_stream = tap_below(state, 4) > 0,
+    };
+    if (options.gpus % 2 == 0 && tap_below(state, 3) == 0) {
+        options.fsdp1.strategy = FSDP1_HYBRID_SHARD;
+        options.replicas = 2;
+    }
+    if (options.fsdp1.strategy != FSDP1_NO_SHARD && options.gpus > options.replicas)
+        options.accum = 1 + tap_below(state, 3);
     return options;
 }
 

@@ -1,5 +1,5 @@
 /*
- * All files of recorded expectations, in the order of their names.
+ * All files of what fully_shard was recorded to do, in the order of their names.
  */
 #ifndef TESTS_ORACLE_FOLDER_H
 #define TESTS_ORACLE_FOLDER_H

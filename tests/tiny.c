@@ -156,6 +156,8 @@ static void any_word(struct tiny *t, const char *text, size_t n)
         launch_word(t, text, n);
     else if (memchr(text, '>', n) != NULL)
         order_word(t, text, n);
+    else if (text[1] == '@')
+        build_record_stream(&t->build, tiny_buffer(t, *text), stream_of(text + 2, n - 2));
     else if (text[1] == '+')
         build_alloc(&t->build, tiny_buffer(t, *text), flags);
     else if (text[1] == '-')

@@ -4,6 +4,7 @@
  * Tiny programs are written in words; what stands before a section's name is of section steady:
  *
  *     a+  a-       ALLOC, FREE of buffer a; a+t, a-t: by the tape beside it
+ *     a@RS         RECORD_STREAM: stream RS uses a
  *     C:ra,wb      a task on stream C that reads a and writes b; ua: both
  *     C:F,ri C:B   forward, backward body of frame 0, with accesses; C:F1: of frame 1
  *     C:X          a forward with the body of a backward; AG:K,wg: a collective

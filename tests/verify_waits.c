@@ -177,6 +177,21 @@ static void check_by_hand(void)
     is_int(counts.n_disagree, 0, "and by the verifier");
 }
 
+/* FSDP1, whose allocator makes some WAITs needless; without record_stream its streams have to. */
+static void check_fsdp1_waits(enum fsdp1_strategy strategy, bool record_stream)
+{
+    struct plan_options options = small_options("block");
+
+    options.system = SYSTEM_FSDP1;
+    options.fsdp1.strategy = strategy;
+    options.fsdp1.record_stream = record_stream;
+    const struct wait_counts counts = remove_waits(&options);
+    is_int(counts.n_disagree, 0, "fsdp1, strategy %d, record_stream %d: verifier and closure agree",
+           (int)strategy, (int)record_stream);
+    is_int(counts.n_misnamed, 0, "and the lost pair is named");
+    tap_note("%u WAITs, %u essential; %u pairs", counts.n_wait, counts.n_essential, counts.n_pair);
+}
+
 /* ---- random changes ---- */
 
 /* Where an instruction may go: within its section. */
@@ -217,8 +232,26 @@ static const struct change {
     {"a wait moved later", INSTR_WAIT, false, false, true},
     {"a record moved earlier", INSTR_RECORD, false, true, false},
     {"any one moved", INSTR_N, false, true, true},
+    {"a stream not recorded", INSTR_RECORD_STREAM, true, false, false},
+    {"a stream recorded later", INSTR_RECORD_STREAM, false, false, true},
 };
 enum { N_CHANGE = sizeof changes / sizeof *changes, ROUNDS = 60 };
+
+/* Of any system; but only FSDP1 has streams to record. */
+static struct plan_options any_options(uint64_t *state, const struct dims *dims,
+                                       const struct change *change)
+{
+    if (change->op != INSTR_RECORD_STREAM && tap_below(state, 3) > 0)
+        return make_random_options(state, dims);
+    struct plan_options options = make_random_fsdp1(state);
+    if (change->op == INSTR_RECORD_STREAM) {
+        options.gpus = 8;
+        options.replicas = 1;
+        options.fsdp1.strategy = FSDP1_FULL_SHARD;
+        options.fsdp1.record_stream = true;
+    }
+    return options;
+}
 
 /* A little way only, so that not every change breaks something. */
 static void change_instr(struct variant *v, const struct change *change, uint64_t *state)
@@ -245,7 +278,7 @@ static void check_changes(const struct change *change, uint64_t seed)
 
     for (int round = 0; round < ROUNDS; round++) {
         struct dims dims = small;
-        struct plan_options options = make_random_options(&state, &dims);
+        struct plan_options options = any_options(&state, &dims, change);
         struct made made;
         struct variant variant;
         struct fault fault;
@@ -275,6 +308,10 @@ int main(void)
             check_waits("block", accum, variants[r]);
             check_waits("torchtitan", accum, variants[r]);
         }
+    }
+    for (int strategy = FSDP1_FULL_SHARD; strategy <= FSDP1_NO_SHARD; strategy++) {
+        check_fsdp1_waits((enum fsdp1_strategy)strategy, true);
+        check_fsdp1_waits((enum fsdp1_strategy)strategy, false);
     }
     const uint64_t seed = tap_seed(20260301);
     for (size_t i = 0; i < N_CHANGE; i++)

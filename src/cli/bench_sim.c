@@ -12,7 +12,7 @@
 
 #include "src/cli/bench.h"
 #include "src/exec.h"
-#include "src/schedule/fsdp2.h"
+#include "src/schedule/system.h"
 #include "src/summary.h"
 #include "src/verify.h"
 
@@ -55,8 +55,8 @@ static enum status run_build(void *self, struct err *err)
     struct program program;
     enum status status = layout_build(&bench->prepared.plan, &bench->scratch, &layout, err);
     if (status == STATUS_OK)
-        schedule_fsdp2(&bench->prepared.plan, &layout, &bench->prepared.bodies, &bench->scratch,
-                       &program);
+        schedule_program(&bench->prepared.plan, &layout, &bench->prepared.bodies, &bench->scratch,
+                         &program);
     return status;
 }
 

@@ -43,19 +43,16 @@ static bool is_regular(const char *path)
 }
 
 static enum status export(const struct options *options, struct output *out, struct arena *arena,
-                          struct err *err)
-{
+                          struct err *err) {
     static const struct chrome_options rank_0 = {.rank = 0};
     const char *path = option_text(options, OPTION_OUTPUT);
     struct run run;
     int64_t id = 0;
-    if (!path || !*path)
-        return err_set(err, STATUS_USAGE, "no file to write; give -o FILE, or -o - for stdout");
+    if (!path || !*path) return err_set(err, STATUS_USAGE,
+                                        "no file to write; give -o FILE, or -o - for stdout");
     enum status status = history_read(options, options->operands[1], arena, &id, &run, err);
-    if (status == STATUS_OK)
-        status = chrome_write(&run, &rank_0, path, err);
-    if (status == STATUS_OK && is_regular(path))
-        say_exported(options, id, &run, out);
+    if (status == STATUS_OK) status = chrome_write(&run, &rank_0, path, err);
+    if (status == STATUS_OK && is_regular(path)) say_exported(options, id, &run, out);
     return status;
 }
 

@@ -1,5 +1,6 @@
 /*
- * One step in numbers; see evaluate.h. Memory first, since retries of the allocator cost time.
+ * One step in numbers; see evaluate.h. Memory first, since retries of the allocator cost time; or
+ * with the times, where it depends on them.
  */
 #include <math.h>
 #include <stdio.h>
@@ -14,18 +15,13 @@ static const double NEAR_LIMIT = 0.92;
 static const double BAND_EXPANDABLE_LOW = 0.02, BAND_EXPANDABLE_HIGH = 0.05, BAND_CACHING = 0.08,
                     BAND_RETRIES = 0.10;
 
-static enum status simulate_spreads(struct prepared *prepared, struct sim_report *report,
-                                    struct err *err)
+static enum status price_spreads(struct prepared *prepared, struct sim_report *report,
+                                 struct err *err)
 {
     for (unsigned spread = 0; spread < SPREAD_N; spread++) {
         struct prices *prices = &report->prices[spread];
         enum status status = cost_price(&prepared->cluster, (enum spread)spread, &prepared->program,
                                         &prepared->arena, prices, err);
-        if (status != STATUS_OK)
-            return status;
-        status =
-            simulate(&prepared->program, prices, &report->placement, &prepared->arena,
-                     &report->time[spread], spread == SPREAD_MID ? &report->engine : NULL, err);
         if (status != STATUS_OK)
             return status;
         if (prices->leaves_table)
@@ -42,9 +38,9 @@ static enum status simulate_brackets(struct prepared *prepared, struct sim_repor
         struct step_time time;
         if (!(report->what_if >> what & 1))
             continue;
-        enum status status =
-            what_if_simulate((enum what_if)what, &prepared->program, &report->prices[SPREAD_MID],
-                             &report->placement, &prepared->arena, &time, err);
+        enum status status = what_if_simulate(
+            (enum what_if)what, &prepared->program, &report->prices[SPREAD_MID],
+            report->timed ? NULL : &report->placement, &prepared->arena, &time, err);
         if (status != STATUS_OK)
             return status;
         report->what_if_ns[what] = time.step_ns;
@@ -162,30 +158,93 @@ static void count_collectives(struct prepared *prepared, struct sim_report *repo
     report->n_collective = distinct;
 }
 
-/* With what the GPU has left for torch first; without a limit where that is not enough. */
-static enum status place(struct prepared *prepared, struct sim_report *report, struct err *err)
+static struct alloc_config config_of(const struct sim_report *report)
 {
     struct alloc_config config = alloc_config_default();
     config.expandable = option_number(report->options, OPTION_ALLOCATOR) != 0;
     config.capacity_bytes = report->limit_bytes > report->outside_bytes
                                 ? report->limit_bytes - report->outside_bytes
                                 : 0;
-    place_with_curve(&prepared->program, &config, &prepared->arena, &report->placement,
-                     &report->curve);
-    report->unlimited = report->placement.out_of_memory;
-    if (!report->unlimited)
-        return STATUS_OK;
+    return config;
+}
+
+static void note_shortage(struct sim_report *report)
+{
+    report->unlimited = true;
     report->oom_step = report->placement.oom_step;
     report->oom_bytes = report->placement.oom_bytes;
-    config.capacity_bytes = ALLOC_UNLIMITED;
-    place_with_curve(&prepared->program, &config, &prepared->arena, &report->placement,
-                     &report->curve);
-    if (!report->placement.out_of_memory)
-        return STATUS_OK;
+}
+
+static enum status no_address(struct prepared *prepared, const struct sim_report *report,
+                              struct err *err)
+{
     char bytes[32], what[96];
     snprintf(what, sizeof what, "one of its tensors has %s, which no GPU can address",
              text_bytes(report->placement.oom_bytes, bytes));
     return prepared_too_large(report->options, &prepared->plan, what, err);
+}
+
+/* With what the GPU has left for torch first; without a limit where that is not enough. */
+static enum status place(struct prepared *prepared, struct sim_report *report, struct err *err)
+{
+    struct alloc_config config = config_of(report);
+    place_with_curve(&prepared->program, &config, &prepared->arena, &report->placement,
+                     &report->curve);
+    if (!report->placement.out_of_memory)
+        return STATUS_OK;
+    note_shortage(report);
+    config.capacity_bytes = ALLOC_UNLIMITED;
+    place_with_curve(&prepared->program, &config, &prepared->arena, &report->placement,
+                     &report->curve);
+    return report->placement.out_of_memory ? no_address(prepared, report, err) : STATUS_OK;
+}
+
+static enum status simulate_placed(struct prepared *prepared, struct sim_report *report,
+                                   struct err *err)
+{
+    enum status status = place(prepared, report, err);
+    for (unsigned spread = 0; spread < SPREAD_N && status == STATUS_OK; spread++)
+        status = simulate(&prepared->program, &report->prices[spread], &report->placement,
+                          &prepared->arena, &report->time[spread],
+                          spread == SPREAD_MID ? &report->engine : NULL, err);
+    return status;
+}
+
+/* Memory of the mid times is the one that is reported, and said to be short. */
+static enum status simulate_with_memory(struct prepared *prepared, struct sim_report *report,
+                                        enum spread spread, struct err *err)
+{
+    const bool mid = spread == SPREAD_MID;
+    struct placement *placement =
+        mid ? &report->placement : arena_array(&prepared->arena, struct placement, 1);
+    struct memory_curve *curve = mid ? &report->curve : NULL;
+    struct engine **engine = mid ? &report->engine : NULL;
+    struct alloc_config config = config_of(report);
+    struct err why = {0};
+    enum status status =
+        simulate_timed(&prepared->program, &report->prices[spread], &config, &prepared->arena,
+                       &report->time[spread], placement, curve, engine, &why);
+
+    if (!placement->out_of_memory)
+        return status == STATUS_OK ? status : err_set(err, status, "%s", why.text);
+    if (mid)
+        note_shortage(report);
+    config.capacity_bytes = ALLOC_UNLIMITED;
+    status = simulate_timed(&prepared->program, &report->prices[spread], &config, &prepared->arena,
+                            &report->time[spread], placement, curve, engine, err);
+    return placement->out_of_memory ? no_address(prepared, report, err) : status;
+}
+
+static enum status simulate_spreads(struct prepared *prepared, struct sim_report *report,
+                                    struct err *err)
+{
+    enum status status = STATUS_OK;
+
+    if (!report->timed)
+        return simulate_placed(prepared, report, err);
+    for (unsigned spread = 0; spread < SPREAD_N && status == STATUS_OK; spread++)
+        status = simulate_with_memory(prepared, report, (enum spread)spread, err);
+    return status;
 }
 
 static uint64_t max_u64(uint64_t a, uint64_t b)
@@ -204,16 +263,16 @@ static void fill_band(struct sim_report *report)
     report->reserved_high = (uint64_t)(reserved * (1 + high));
 }
 
-static enum status fill_memory(struct prepared *prepared, struct sim_report *report,
-                               struct err *err)
+static void set_limits(const struct prepared *prepared, struct sim_report *report)
 {
     report->outside_bytes = prepared->cluster.outside_bytes;
     report->limit_bytes = option_given(report->options, OPTION_MEMORY)
                               ? option_number(report->options, OPTION_MEMORY)
                               : prepared->cluster.memory_bytes;
-    enum status status = place(prepared, report, err);
-    if (status != STATUS_OK)
-        return status;
+}
+
+static void judge_memory(struct sim_report *report)
+{
     report->init = &report->placement.init;
     report->first = placement_step(&report->placement, 1);
     report->third = placement_step(&report->placement, SIMULATED_STEPS);
@@ -227,20 +286,21 @@ static enum status fill_memory(struct prepared *prepared, struct sim_report *rep
     fill_band(report);
     report->may_not_fit =
         report->fits && report->reserved_high + report->outside_bytes > report->limit_bytes;
-    return STATUS_OK;
 }
 
 enum status evaluate(const struct options *options, struct prepared *prepared,
                      struct sim_report *report, struct err *err)
 {
-    *report = (struct sim_report){.prepared = prepared, .options = options};
-    enum status status = fill_memory(prepared, report, err);
-    if (status != STATUS_OK)
-        return status;
+    *report = (struct sim_report){
+        .prepared = prepared, .options = options, .timed = program_is_timed(&prepared->program)};
+    set_limits(prepared, report);
     count_collectives(prepared, report);
-    status = simulate_spreads(prepared, report, err);
+    enum status status = price_spreads(prepared, report, err);
+    if (status == STATUS_OK)
+        status = simulate_spreads(prepared, report, err);
     if (status != STATUS_OK)
         return status;
+    judge_memory(report);
     status = simulate_brackets(prepared, report, err);
     if (status != STATUS_OK)
         return status;

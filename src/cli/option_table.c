@@ -16,6 +16,18 @@ enum {
     UNITS = STEP | COMMAND_CHECK,         /* those that cut a model into units */
 };
 
+#define X(id, name) [SYSTEM_##id] = name,
+static const char *const system_words[] = {SYSTEMS(X) NULL};
+#undef X
+static const char *const strategy_words[] = {[FSDP1_FULL_SHARD] = "full",
+                                             [FSDP1_SHARD_GRAD_OP] = "grad-op",
+                                             [FSDP1_NO_SHARD] = "no-shard",
+                                             [FSDP1_HYBRID_SHARD] = "hybrid",
+                                             NULL};
+static const char *const backward_prefetch_words[] = {[FSDP1_BACKWARD_PRE] = "pre",
+                                                      [FSDP1_BACKWARD_POST] = "post",
+                                                      [FSDP1_BACKWARD_NONE] = "none",
+                                                      NULL};
 static const char *const reshard_words[] = {[RESHARD_AUTO] = "auto",
                                             [RESHARD_YES] = "yes",
                                             [RESHARD_NO] = "no",
@@ -38,6 +50,7 @@ static const char *const microbatch_words[] = {
     [MICROBATCH_EVERY] = "every", [MICROBATCH_LAST] = "last", NULL};
 static const char *const yes_words[] = {"no", "yes", NULL};
 static const char *const no_words[] = {"yes", "no", NULL};
+static const char *const pack_stream_words[] = {"c", "rs", NULL};
 static const char *const unused_words[] = {"skip", "zero", NULL};
 static const char *const allocator_words[] = {"caching", "expandable", NULL};
 static const char *const bracket_words[] = {
@@ -79,6 +92,11 @@ const struct option_info option_table[OPTION_N] = {
     [OPTION_ACCUM] = {
         "accum", STEP, OPTION_COUNT, "N", .least = 1, .most = PLAN_MAX_ACCUM, .initial = "1",
         .in_force = true, .help = "microbatches in a step; --sync says when gradients are reduced"},
+    [OPTION_SYSTEM] = {
+        "system", STEP, OPTION_WORD, .words = system_words, .initial = "fsdp2", .list = true,
+        .in_force = true,
+        .help = "fully_shard, or FullyShardedDataParallel: flat parameters, whose memory comes back "
+                "when streams are done with it; simulated only, with units of one module each"},
     [OPTION_UNITS] = {
         "units", UNITS, OPTION_TEXT, "SCHEME|PATTERNS|@FILE", .initial = "torchtitan",
         .list = true, .initial_list = "block,block*2,block*4,attn+mlp,whole,torchtitan",
@@ -105,6 +123,29 @@ const struct option_info option_table[OPTION_N] = {
         "prefetch-backward", STEP, OPTION_COUNT, "K", .initial = "0", .list = true,
         .in_force = true,
         .help = "the same in backward; 0: implicit, one ahead"},
+    [OPTION_FSDP1_STRATEGY] = {
+        "fsdp1-strategy", STEP, OPTION_WORD, .words = strategy_words, .list = true,
+        .otherwise = "full", .in_force = true,
+        .help = "fsdp1: FULL_SHARD; SHARD_GRAD_OP, which keeps parameters from forward to backward; "
+                "NO_SHARD; HYBRID_SHARD, full within each of --replicas"},
+    [OPTION_FSDP1_BACKWARD_PREFETCH] = {
+        "fsdp1-backward-prefetch", STEP, OPTION_WORD, .words = backward_prefetch_words,
+        .list = true, .otherwise = "pre", .in_force = true,
+        .help = "fsdp1: gather the next unit before this one's backward (BACKWARD_PRE), after it, or "
+                "when it is needed"},
+    [OPTION_FORWARD_PREFETCH] = {
+        "forward-prefetch", STEP, OPTION_WORD, .words = yes_words, .list = true,
+        .otherwise = "no", .in_force = true,
+        .help = "fsdp1: issue the next unit's all-gather before this one's forward"},
+    [OPTION_LIMIT_ALL_GATHERS] = {
+        "limit-all-gathers", STEP, OPTION_WORD, .words = yes_words, .list = true,
+        .otherwise = "yes", .in_force = true,
+        .help = "fsdp1: the host waits until few all-gathers are in flight"},
+    [OPTION_RECORD_STREAM] = {
+        "record-stream", STEP, OPTION_WORD, .words = yes_words, .list = true,
+        .otherwise = "yes", .in_force = true,
+        .help = "fsdp1: memory comes back when the allocator sees that all streams are done; no: "
+                "streams wait for one another before it is freed, which costs overlap"},
     [OPTION_BEHAVIOR] = {
         "behavior", UNITS, OPTION_WORD, .words = behavior_words, .initial = "torch-2.11",
         .list = true, .in_force = true,
@@ -156,6 +197,11 @@ const struct option_info option_table[OPTION_N] = {
         "reduce-inputs", STEP, OPTION_COUNT, "K", .least = 1, .most = 64, .list = true,
         .otherwise = "1", .in_force = true,
         .help = "packed gradients that may wait for their reduce-scatter at once"},
+    [OPTION_PACK_STREAM] = {
+        "pack-stream", STEP, OPTION_WORD, .words = pack_stream_words, .list = true,
+        .otherwise = "c", .in_force = true,
+        .help = "where gradients are packed, and whose memory that takes; rs: as FSDP2 did before "
+                "pytorch#129721 of June 2024, with no wait for earlier reduce-scatters"},
     [OPTION_SEPARATE_REDUCE_COMM] = {
         "separate-reduce-comm", STEP, OPTION_WORD, .words = yes_words, .list = true,
         .otherwise = "no", .in_force = true,

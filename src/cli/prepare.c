@@ -7,14 +7,13 @@
 #include <string.h>
 
 #include "src/cli/term.h"
-#include "src/schedule/fsdp2.h"
+#include "src/schedule/system.h"
 #include "src/verify.h"
 
 /* Switches of the model of PyTorch that have one position in this version. */
 static const struct {
     const char *key, *value;
 } fixed_choices[] = {
-    {"system", "fsdp2"},
     {"loss", "eager"},
     {"optimizer", "adamw-fused"},
 };
@@ -41,16 +40,37 @@ static void set_reduction(const struct options *options, struct plan_options *ou
     out->finish = (enum microbatches)option_number(options, OPTION_LAST_BACKWARD);
     if (option_given(options, OPTION_REDUCE_INPUTS))
         out->reduce_inputs = option_number(options, OPTION_REDUCE_INPUTS);
+    out->pack_on_reduce = option_number(options, OPTION_PACK_STREAM);
     out->separate_reduce_comm = option_number(options, OPTION_SEPARATE_REDUCE_COMM);
     out->zero_unused = option_number(options, OPTION_UNUSED);
     out->force_sum = option_number(options, OPTION_FORCE_SUM);
     out->divide_factor = options->values[OPTION_DIVIDE_FACTOR].real;
 }
 
+/* A switch that is on where nothing is given. */
+static bool is_on(const struct options *options, enum option_id id)
+{
+    return !option_given(options, id) || option_number(options, id) > 0;
+}
+
+static struct fsdp1_options fsdp1_options_from(const struct options *options)
+{
+    return (struct fsdp1_options){
+        .strategy = (enum fsdp1_strategy)option_number(options, OPTION_FSDP1_STRATEGY),
+        .backward_prefetch =
+            (enum fsdp1_prefetch)option_number(options, OPTION_FSDP1_BACKWARD_PREFETCH),
+        .forward_prefetch = option_number(options, OPTION_FORWARD_PREFETCH),
+        .limit_all_gathers = is_on(options, OPTION_LIMIT_ALL_GATHERS),
+        .record_stream = is_on(options, OPTION_RECORD_STREAM),
+    };
+}
+
 struct plan_options prepare_plan_options(const struct options *options,
                                          const struct cluster *cluster)
 {
     struct plan_options out = plan_options_default();
+    out.system = (enum system)option_number(options, OPTION_SYSTEM);
+    out.fsdp1 = fsdp1_options_from(options);
     out.gpus = option_number(options, OPTION_GPUS);
     out.nodes = option_number(options, OPTION_NODES);
     out.seq = option_number(options, OPTION_SEQ);
@@ -122,7 +142,7 @@ static enum status build(const struct options *options, struct prepared *out, st
                          err) != STATUS_OK)
         return prepared_too_large(options, &out->plan,
                                   "a part of the step passes 2^62 bytes or operations", err);
-    schedule_fsdp2(&out->plan, &out->layout, &out->bodies, &out->arena, &out->program);
+    schedule_program(&out->plan, &out->layout, &out->bodies, &out->arena, &out->program);
 
     struct fault fault;
     return verify_program(&out->program, &out->arena, &fault, err);

@@ -94,6 +94,7 @@ static void add_memory(const struct sim_report *report, struct cJSON *root)
     json_add_u64(root, "init_peak_bytes", report->init->stats.peak_reserved);
     json_add_u64(root, "retries", report->third->stats.retries);
     json_add_u64(root, "period", report->placement.period);
+    json_add_bool(root, "memory_as_simulated", report->timed);
 
     struct cJSON *band = json_add_object(json_add_object(root, "uncertainty"), "reserved_bytes");
     json_add_u64(band, "low", report->reserved_low);

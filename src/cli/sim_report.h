@@ -35,6 +35,7 @@ struct sim_report {
     struct collective_count *collectives;
     uint32_t n_collective;
 
+    bool timed; /* memory is tied to time: placement is that of the mid times */
     struct placement placement;
     struct memory_curve curve;                     /* of the third step */
     const struct place_step *init, *first, *third; /* of placement */

@@ -152,7 +152,12 @@ static void add_pools(const struct sim_report *report, struct text *out)
 static void add_repeats(const struct sim_report *report, struct text *out)
 {
     uint32_t period = report->placement.period;
-    text_add(out, "  allocator retries in the step: %u; addresses ", report->third->stats.retries);
+    text_add(out, "  allocator retries in the step: %u; ", report->third->stats.retries);
+    if (report->timed) {
+        text_add(out, "memory as simulated: record_stream ties it to time\n");
+        return;
+    }
+    text_add(out, "addresses ");
     if (period == 0)
         text_add(out, "do not repeat within %u steady steps\n", report->placement.n_step - 1);
     else if (period == 1)
@@ -286,7 +291,7 @@ void sim_report_warn(const struct sim_report *report, struct text *warnings)
         text_add(warnings, "; with memory enough it would reserve %s\n",
                  text_bytes(report->reserved_bytes, bytes));
     }
-    if (report->placement.period == 0)
+    if (report->placement.period == 0 && !report->timed)
         text_add(warnings, "addresses do not repeat within %u steady steps\n",
                  report->placement.n_step - 1);
 }

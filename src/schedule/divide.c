@@ -15,11 +15,7 @@ static struct divide divide_by(double pre, double post, enum reduction reduce_sc
                            .all_reduce = all_reduce};
 }
 
-/*
- * FP16: the sum of many gradients passes 65504, tiny quotients lose bits. So half of the factor, in
- * powers of two, before and the rest after.
- */
-static struct divide around_sums(double factor)
+struct divide divide_around_sums(double factor)
 {
     double pre = 1;
     while (fmod(factor, pre) == 0 && factor / pre > pre)
@@ -34,7 +30,7 @@ static struct divide divide_around(enum dtype dtype, double factor, uint64_t sha
     const double divisor = factor > 0 ? factor : ranks;
 
     if (dtype != DTYPE_FP32 && dtype != DTYPE_BF16)
-        return around_sums(divisor);
+        return divide_around_sums(divisor);
     if (force_sum)
         return divide_by(1, divisor, REDUCE_SUM, REDUCE_SUM);
     if (factor == 0 && ranks == 1)

@@ -16,6 +16,12 @@ struct divide {
     enum reduction reduce_scatter, all_reduce;
 };
 
+/*
+ * FP16: the sum of many gradients passes 65504, tiny quotients lose bits. So half of the factor, in
+ * powers of two, before plain sums and the rest after. FSDP1 does so whatever the dtype.
+ */
+struct divide divide_around_sums(double factor);
+
 /* factor 0: the number of ranks in all. */
 struct divide divide_of(enum dtype dtype, double factor, uint64_t shard_ranks, uint64_t replicas,
                         bool force_sum);

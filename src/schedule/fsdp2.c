@@ -15,11 +15,6 @@ static void prefetch_forward(struct schedule *sched, uint32_t u)
         schedule_unshard(sched, u + k, PHASE_FORWARD);
 }
 
-static bool is_root(const struct schedule *sched, uint32_t u)
-{
-    return sched->plan->has_root && u == 0;
-}
-
 /* The explicit list of u in backward, nearest first; false where u has none. */
 static bool prefetch_backward_list(struct schedule *sched, uint32_t u)
 {
@@ -96,50 +91,6 @@ static void backward_done(struct schedule *sched, uint32_t u)
         post_backward(sched, u);
 }
 
-typedef void unit_hook(struct schedule *sched, uint32_t u);
-
-/* Units around the segment that begin with it, outermost first. */
-static void each_begin(struct schedule *sched, uint32_t u, uint32_t s, unit_hook *fire)
-{
-    if (u == NO_UNIT || sched->plan->units[u].first_segment != s)
-        return;
-    each_begin(sched, sched->plan->units[u].outer, s, fire);
-    fire(sched, u);
-}
-
-/* The same, innermost first. */
-static void each_begin_inside_out(struct schedule *sched, uint32_t u, uint32_t s, unit_hook *fire)
-{
-    for (; u != NO_UNIT && sched->plan->units[u].first_segment == s;
-         u = sched->plan->units[u].outer)
-        fire(sched, u);
-}
-
-/* Units around the segment that end with it, innermost first: that is the order in which hooks on
-   one output were registered. */
-static void each_end(struct schedule *sched, uint32_t u, uint32_t s, unit_hook *fire)
-{
-    for (; u != NO_UNIT && sched->plan->units[u].last_segment == s; u = sched->plan->units[u].outer)
-        fire(sched, u);
-}
-
-/* Units inside of a body, which is launched as a whole: their hooks fire before and after it. */
-static void each_inner(struct schedule *sched, uint32_t s, unit_hook *fire)
-{
-    const struct segment *segment = &sched->plan->segments[s];
-
-    for (uint32_t i = 0; i < segment->n_inner; i++)
-        fire(sched, sched->plan->inner_units[segment->inner + i]);
-}
-
-static void each_inner_backward(struct schedule *sched, uint32_t s, unit_hook *fire)
-{
-    const struct segment *segment = &sched->plan->segments[s];
-
-    for (uint32_t i = segment->n_inner; i-- > 0;)
-        fire(sched, sched->plan->inner_units[segment->inner + i]);
-}
-
 /* The root's pre-forward: the optimizer's writes to the shards come before any copy-in. */
 static void forward(struct schedule *sched)
 {
@@ -148,15 +99,7 @@ static void forward(struct schedule *sched)
     const uint32_t event = build_record(&sched->build, STREAM_C);
     build_wait(&sched->build, STREAM_AGI, event);
     build_wait(&sched->build, STREAM_AG, event);
-    for (uint32_t s = 0; s < sched->plan->n_segment; s++) {
-        const uint32_t u = sched->plan->segments[s].unit;
-        each_begin(sched, u, s, pre_forward);
-        each_inner(sched, s, pre_forward);
-        schedule_forward_body(sched, s);
-        each_inner(sched, s, post_forward);
-        each_end(sched, u, s, post_forward);
-        schedule_border_forward(sched, s);
-    }
+    schedule_walk_forward(sched, pre_forward, post_forward);
     schedule_release_held(sched);
     build_mark(&sched->build, PHASE_FORWARD, true);
 }
@@ -181,19 +124,10 @@ static void finish_backward(struct schedule *sched)
     sched->n_order = 0;
 }
 
-/* Autograd ends where nothing before carries a gradient. */
 static void backward(struct schedule *sched, uint32_t d_out)
 {
     build_mark(&sched->build, PHASE_BACKWARD, false);
-    for (uint32_t s = sched->plan->n_segment; s-- > 0 && d_out != NO_BUFFER;) {
-        const uint32_t u = sched->plan->segments[s].unit;
-        d_out = schedule_border_backward(sched, s, d_out);
-        each_end(sched, u, s, pre_backward);
-        each_inner_backward(sched, s, pre_backward);
-        d_out = schedule_backward_body(sched, s, d_out);
-        each_inner_backward(sched, s, backward_done);
-        each_begin_inside_out(sched, u, s, backward_done);
-    }
+    schedule_walk_backward(sched, d_out, pre_backward, backward_done);
     finish_backward(sched);
     build_free(&sched->build, sched->input, 0);
     build_mark(&sched->build, PHASE_BACKWARD, true);

@@ -147,7 +147,8 @@ void schedule_optimizer(struct schedule *sched)
         unscale(sched);
     if (sched->plan->options.clip)
         clip(sched);
-    init_states(sched);
+    if (sched->build.section == SECTION_FIRST)
+        init_states(sched);
     launch_over_grads(sched, TASK_OPTIMIZER, ADAMW_TENSORS);
     for (uint32_t u = 0; u < sched->plan->n_unit; u++)
         update_unit(sched, u);

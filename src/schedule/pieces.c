@@ -59,6 +59,19 @@ static void add_param(struct schedule *sched, const struct param_layout *place,
     }
 }
 
+/* In place of all parameters' the sizes of the flat one. */
+static void flatten_sizes(const struct unit_layout *unit, struct sizes *sizes,
+                          struct shape_members *shape)
+{
+    sizes->shard[0] = unit->shard_bytes;
+    sizes->full[0] = unit->full_bytes;
+    shape->n_shard = 1;
+    shape->n_states = ADAMW_STATES;
+    shape->states_bytes = 0;
+    sizes->n_updated = 0;
+    add_states(sizes, unit->shard_bytes, shape);
+}
+
 static void prepare_shape(struct schedule *sched, uint32_t u, struct arena *arena)
 {
     const struct unit_layout *unit = layout_of(sched, u);
@@ -70,16 +83,20 @@ static void prepare_shape(struct schedule *sched, uint32_t u, struct arena *aren
         add_param(sched, &sched->layout->params[unit->param + i],
                   &sched->plan->policy[sched->plan->unit_params[sched->plan->units[u].param + i]],
                   i, &sizes, shape);
+    shape->n_shard = n;
+    shape->n_states = ADAMW_STATES * sizes.n_updated;
     shape->n_zeros = sizes.n_zeros;
-    shape->shard = build_members(&sched->build, sizes.shard, n);
-    shape->full = build_members(&sched->build, sizes.full, n);
+    if (is_fsdp1(sched))
+        flatten_sizes(unit, &sizes, shape);
+    shape->shard = build_members(&sched->build, sizes.shard, shape->n_shard);
+    shape->full = build_members(&sched->build, sizes.full, shape->n_shard);
     if (sched->plan->options.reshard == RESHARD_RANKS)
         shape->kept = build_members(&sched->build, sizes.kept, n);
     shape->grads = build_members(&sched->build, sizes.grads, sizes.n_grad);
     if (sched->plan->options.sync == MICROBATCH_LAST && sched->plan->options.accum > 1)
         shape->accumulated = build_members(&sched->build, sizes.accumulated, sizes.n_grad);
     shape->zeros = build_members(&sched->build, sizes.zeros, sizes.n_zeros);
-    shape->states = build_members(&sched->build, sizes.states, ADAMW_STATES * sizes.n_updated);
+    shape->states = build_members(&sched->build, sizes.states, shape->n_states);
 }
 
 /* Member sizes of the groups of each unit shape, once. */
@@ -123,9 +140,9 @@ static void make_states(struct schedule *sched, uint32_t u)
     state->states = NO_BUFFER;
     if (layout_of(sched, u)->n_updated == 0)
         return;
-    state->states = lasting_buffer(
-        sched, build_group(&sched->build, ROLE_STATE, STREAM_C, (uint16_t)u, shape->states,
-                           ADAMW_STATES * layout_of(sched, u)->n_updated, shape->states_bytes));
+    state->states =
+        lasting_buffer(sched, build_group(&sched->build, ROLE_STATE, STREAM_C, (uint16_t)u,
+                                          shape->states, shape->n_states, shape->states_bytes));
     state->init_states = init_task(sched, (uint16_t)u, state->states, DTYPE_FP32);
 }
 
@@ -152,9 +169,10 @@ static void make_lasting(struct schedule *sched)
     for (uint32_t u = 0; u < sched->plan->n_unit; u++) {
         const struct unit_layout *unit = layout_of(sched, u);
         struct unit_state *state = &sched->units[u];
-        state->shard = lasting_buffer(sched, build_group(&sched->build, ROLE_SHARD, STREAM_C,
-                                                         (uint16_t)u, members_of(sched, u)->shard,
-                                                         unit->n_param, unit->shard_bytes));
+        state->shard =
+            lasting_buffer(sched, build_group(&sched->build, ROLE_SHARD, STREAM_C, (uint16_t)u,
+                                              members_of(sched, u)->shard,
+                                              members_of(sched, u)->n_shard, unit->shard_bytes));
         state->init_shard =
             init_task(sched, (uint16_t)u, state->shard, (enum dtype)unit->casts[0].storage);
         make_states(sched, u);

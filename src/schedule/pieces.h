@@ -2,13 +2,14 @@
  * What the schedulers share: the state that the host would keep in Python objects, and the pieces
  * of a step that act on it. Internal to src/schedule/.
  *
- * A piece appends to the program; which piece when is the system's (fsdp2.c). Nothing here outlives
+ * A piece appends to the program; which piece when is the system's (fsdp2.c, fsdp1.c). Nothing here outlives
  * the build but the program itself.
  */
 #ifndef SRC_SCHEDULE_PIECES_H
 #define SRC_SCHEDULE_PIECES_H
 
 #include "src/program_builder.h"
+#include "src/schedule/divide.h"
 
 enum {
     ADAMW_STATES = 3,    /* step counter, exp_avg, exp_avg_sq */
@@ -19,7 +20,7 @@ enum {
 /* Runs of member sizes that units of one shape share. */
 struct shape_members {
     uint32_t shard, full, kept, grads, accumulated, zeros, states;
-    uint32_t n_zeros;
+    uint32_t n_shard, n_states, n_zeros; /* FSDP1: of the one flat parameter */
     uint64_t kept_bytes, accumulated_bytes, zeros_bytes, states_bytes;
 };
 
@@ -44,10 +45,21 @@ struct unit_state {
     uint32_t post_event; /* of its last reduction that C did not wait for, or NO_EVENT */
     struct bucket_state buckets[MAX_BUCKETS];
     bool pending, is_full, done; /* the last: its post_backward ran in this backward */
+    bool late;                   /* FSDP1: its post_backward comes after that of the unit before */
 };
 
 struct held { /* a buffer that may be freed once a stream has waited for the event */
     uint32_t buffer, event;
+};
+
+/*
+ * FSDP1: events of FREEs that the host may still wait for, oldest first. The n-th FREE of each step
+ * has the same one, so that a steady step waits for those of whatever step came before it.
+ */
+struct free_events {
+    uint32_t first; /* id */
+    uint32_t n;     /* FREEs of this step so far */
+    uint32_t *queue, n_queue, cap;
 };
 
 struct schedule {
@@ -69,6 +81,7 @@ struct schedule {
     uint32_t ignored, init_ignored; /* parameters that no unit manages, or NO_BUFFER; their birth */
     uint32_t workspace[2];          /* of the forward thread and of autograd's; scope RUN */
     bool has_workspace[2];
+    struct free_events frees;
 };
 
 /* pieces.c */
@@ -90,11 +103,30 @@ static inline uint32_t ceil_div(uint32_t a, uint32_t b)
     return (a + b - 1) / b;
 }
 
+static inline bool is_fsdp1(const struct schedule *sched)
+{
+    return sched->plan->options.system == SYSTEM_FSDP1;
+}
+
+static inline bool is_root(const struct schedule *sched, uint32_t u)
+{
+    return sched->plan->has_root && u == 0;
+}
+
 /* Whether something is done in the microbatch that is being built. */
 static inline bool schedule_holds(const struct schedule *sched, enum microbatches when)
 {
     return when == MICROBATCH_EVERY || sched->build.microbatch + 1u == sched->plan->options.accum;
 }
+
+/*
+ * walk.c: hooks of units as modules run, forward and back. done: when a unit's last backward body is
+ * launched.
+ */
+typedef void unit_hook(struct schedule *sched, uint32_t u);
+void schedule_walk_forward(struct schedule *sched, unit_hook *pre, unit_hook *post);
+void schedule_walk_backward(struct schedule *sched, uint32_t d_out, unit_hook *pre,
+                            unit_hook *done);
 
 /* unshard.c */
 void schedule_unshard(struct schedule *sched, uint32_t u, enum phase phase);
@@ -127,6 +159,10 @@ void schedule_keep_accumulated(struct schedule *sched, uint32_t u);
 /* reduce.c */
 void schedule_fill_zeros(struct schedule *sched, uint32_t u);
 void schedule_reduce(struct schedule *sched, uint32_t u);
+void schedule_reduce_scatter(struct schedule *sched, uint32_t u, uint32_t bucket, uint32_t in,
+                             uint32_t out);
+struct divide schedule_divide(const struct schedule *sched, enum dtype dtype);
+void schedule_pre_divide(struct schedule *sched, uint32_t u, uint32_t bucket, uint32_t in);
 void schedule_drain_reduce_in(struct schedule *sched, uint32_t keep);
 void schedule_wait_for_reduce(struct schedule *sched);
 
@@ -134,5 +170,13 @@ void schedule_wait_for_reduce(struct schedule *sched);
 enum buffer_role schedule_out_role(const struct schedule *sched, uint32_t u, uint32_t bucket);
 void schedule_post_reduce(struct schedule *sched, uint32_t u, uint32_t bucket, uint32_t out);
 void schedule_release_kept(struct schedule *sched, uint32_t u);
+
+/* flat.c: FSDP1's flat parameters and their gradients */
+void schedule_flat_unshard(struct schedule *sched, uint32_t u);
+void schedule_flat_reshard(struct schedule *sched, uint32_t u, bool frees);
+void schedule_flat_grads(struct schedule *sched, uint32_t u);
+void schedule_flat_reduce(struct schedule *sched, uint32_t u); /* what that has made */
+/* Of another pool than the user's: let the allocator wait for it, and free it. */
+void schedule_free_used(struct schedule *sched, uint32_t buffer, enum stream user);
 
 #endif

@@ -7,8 +7,6 @@
  */
 #include "src/schedule/pieces.h"
 
-#include "src/schedule/divide.h"
-
 static bool has_replicas(const struct schedule *sched)
 {
     return sched->plan->options.replicas > 1;
@@ -91,6 +89,8 @@ static void all_reduce(struct schedule *sched, uint32_t u, uint32_t b, uint32_t 
     task->comm = COMM_REPLICATE;
     task->reduction = reduction;
     build_access(&sched->build, out, ACCESS_UPDATE);
+    if (is_fsdp1(sched) && sched->plan->options.fsdp1.record_stream)
+        build_record_stream(&sched->build, out, STREAM_AR);
     state->kept_event = build_record(&sched->build, STREAM_AR);
 }
 
@@ -129,10 +129,13 @@ static void add(struct schedule *sched, uint32_t u, uint32_t b, enum stream stre
     build_access(&sched->build, sched->units[u].buckets[b].grad_shard, ACCESS_UPDATE);
 }
 
-/* An all-reduced buffer that is no gradient lives until stream C has waited for its all-reduce. */
+/* An all-reduced buffer that is no gradient lives until stream C has waited for its all-reduce; of
+   FSDP1 until the allocator has. */
 static void let_go(struct schedule *sched, uint32_t u, uint32_t b, uint32_t out)
 {
-    if (has_replicas(sched))
+    if (has_replicas(sched) && is_fsdp1(sched))
+        schedule_free_used(sched, out, STREAM_AR);
+    else if (has_replicas(sched))
         sched->units[u].buckets[b].kept = out;
     else
         build_free(&sched->build, out, 0);
@@ -145,12 +148,9 @@ static void note_end(struct schedule *sched, uint32_t u, enum stream stream)
 
 void schedule_post_reduce(struct schedule *sched, uint32_t u, uint32_t b, uint32_t out)
 {
-    const struct plan *plan = sched->plan;
     const struct bucket *bucket = &layout_of(sched, u)->buckets[b];
     struct bucket_state *state = &sched->units[u].buckets[b];
-    const struct divide divide =
-        divide_of((enum dtype)bucket->dtype, plan->options.divide_factor, plan->shard_ranks,
-                  plan->options.replicas, plan->options.force_sum);
+    const struct divide divide = schedule_divide(sched, (enum dtype)bucket->dtype);
     const enum stream stream = has_replicas(sched) ? STREAM_AR : STREAM_RS;
 
     if (stays_partial(sched)) {

@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-#include "src/schedule/divide.h"
-
 /* Reduce-scatter inputs beyond the limit go; stream C must not reuse them before they were read. */
 void schedule_drain_reduce_in(struct schedule *sched, uint32_t keep)
 {
@@ -62,6 +60,17 @@ void schedule_fill_zeros(struct schedule *sched, uint32_t u)
     sched->units[u].zeros = zeros;
 }
 
+static void follow(struct schedule *sched, enum stream stream, enum stream of)
+{
+    build_wait(&sched->build, stream, build_record(&sched->build, of));
+}
+
+/* Whose memory a reduce-scatter's input is, and what packs it (pytorch#129721: C in place of RS). */
+static enum stream pack_stream(const struct schedule *sched)
+{
+    return sched->plan->options.pack_on_reduce ? STREAM_RS : STREAM_C;
+}
+
 /* Where a unit's gradients are while they are packed, bucket by bucket. */
 struct sources {
     uint32_t grads, zeros; /* or NO_BUFFER */
@@ -81,11 +90,11 @@ static uint32_t precast(struct schedule *sched, uint32_t u, const struct bucket 
                         const struct sources *from)
 {
     const uint32_t cast =
-        build_buffer(&sched->build, ROLE_PRECAST, STREAM_C, (uint16_t)u,
+        build_buffer(&sched->build, ROLE_PRECAST, pack_stream(sched), (uint16_t)u,
                      bucket->precast_elements * dtype_bytes((enum dtype)bucket->dtype));
 
     build_alloc(&sched->build, cast, 0);
-    struct task *task = build_launch(&sched->build, TASK_PRECAST, STREAM_C, (uint16_t)u);
+    struct task *task = build_launch(&sched->build, TASK_PRECAST, pack_stream(sched), (uint16_t)u);
     task->dtype = bucket->dtype;
     task->elements = bucket->precast_elements;
     task->kernels = (uint16_t)ceil_div(bucket->n_precast, FOREACH_TENSORS);
@@ -97,8 +106,8 @@ static uint32_t precast(struct schedule *sched, uint32_t u, const struct bucket 
 /* A gradient that is cut along another dimension than 0 is first put into the order of ranks. */
 static uint32_t alloc_cat_temp(struct schedule *sched, uint32_t u, const struct bucket *bucket)
 {
-    const uint32_t temp = build_buffer(&sched->build, ROLE_CAT_TEMP, STREAM_C, (uint16_t)u,
-                                       bucket->crosswise_grad_bytes);
+    const uint32_t temp = build_buffer(&sched->build, ROLE_CAT_TEMP, pack_stream(sched),
+                                       (uint16_t)u, bucket->crosswise_grad_bytes);
     build_alloc(&sched->build, temp, 0);
     return temp;
 }
@@ -123,11 +132,11 @@ static uint32_t pack(struct schedule *sched, uint32_t u, uint32_t b, const struc
     const uint32_t cast = casts ? precast(sched, u, bucket, from) : NO_BUFFER;
     const uint32_t temp = crosswise ? alloc_cat_temp(sched, u, bucket) : NO_BUFFER;
     const uint32_t in =
-        build_buffer(&sched->build, ROLE_REDUCE_IN, STREAM_C, (uint16_t)u,
+        build_buffer(&sched->build, ROLE_REDUCE_IN, pack_stream(sched), (uint16_t)u,
                      bucket->padded_elements * dtype_bytes((enum dtype)bucket->dtype));
 
     build_alloc(&sched->build, in, 0);
-    struct task *task = build_launch(&sched->build, TASK_PACK, STREAM_C, (uint16_t)u);
+    struct task *task = build_launch(&sched->build, TASK_PACK, pack_stream(sched), (uint16_t)u);
     task->dtype = bucket->dtype;
     task->bucket = (uint8_t)b;
     task->elements = bucket->padded_elements;
@@ -146,16 +155,20 @@ static uint32_t pack(struct schedule *sched, uint32_t u, uint32_t b, const struc
     return in;
 }
 
-static struct divide divide_for(const struct schedule *sched, enum dtype dtype)
+struct divide schedule_divide(const struct schedule *sched, enum dtype dtype)
 {
     const struct plan *plan = sched->plan;
+    if (is_fsdp1(sched))
+        return divide_around_sums((double)plan->world);
     return divide_of(dtype, plan->options.divide_factor, plan->shard_ranks, plan->options.replicas,
                      plan->options.force_sum);
 }
 
-static void pre_divide(struct schedule *sched, uint32_t u, uint32_t b, uint32_t in)
+void schedule_pre_divide(struct schedule *sched, uint32_t u, uint32_t b, uint32_t in)
 {
     const struct bucket *bucket = &layout_of(sched, u)->buckets[b];
+    if (schedule_divide(sched, (enum dtype)bucket->dtype).pre == 1)
+        return;
     struct task *task = build_launch(&sched->build, TASK_PRE_DIVIDE, STREAM_RS, (uint16_t)u);
 
     task->dtype = bucket->dtype;
@@ -183,15 +196,14 @@ static uint32_t divide_copy(struct schedule *sched, uint32_t u, uint32_t b, uint
 }
 
 /* The collective; of one rank a copy on the same stream stands in its place. */
-static void reduce_scatter(struct schedule *sched, uint32_t u, uint32_t b, uint32_t in,
-                           uint32_t out)
+void schedule_reduce_scatter(struct schedule *sched, uint32_t u, uint32_t b, uint32_t in,
+                             uint32_t out)
 {
     const struct bucket *bucket = &layout_of(sched, u)->buckets[b];
     const bool alone = sched->plan->shard_ranks == 1;
-    const struct divide divide = divide_for(sched, (enum dtype)bucket->dtype);
+    const struct divide divide = schedule_divide(sched, (enum dtype)bucket->dtype);
 
-    if (divide.pre != 1)
-        pre_divide(sched, u, b, in);
+    schedule_pre_divide(sched, u, b, in);
     const uint32_t from = divide.copy != 1 ? divide_copy(sched, u, b, in) : in;
     struct task *task = build_launch(&sched->build, alone ? TASK_POST_REDUCE : TASK_REDUCE_SCATTER,
                                      STREAM_RS, (uint16_t)u);
@@ -208,19 +220,29 @@ static void reduce_scatter(struct schedule *sched, uint32_t u, uint32_t b, uint3
         build_free(&sched->build, from, 0);
 }
 
-/* in is packed on stream C. */
+/* What is packed on RS needs nobody else's wait and is free at once. */
+static void hold_over(struct schedule *sched, uint32_t in)
+{
+    const uint32_t event = build_record(&sched->build, STREAM_RS);
+
+    if (sched->plan->options.pack_on_reduce)
+        build_free(&sched->build, in, 0);
+    else
+        sched->reduce_in[sched->n_reduce_in++] = (struct held){.buffer = in, .event = event};
+}
+
 static void reduce_bucket(struct schedule *sched, uint32_t u, uint32_t b, uint32_t in)
 {
     const struct bucket *bucket = &layout_of(sched, u)->buckets[b];
 
-    build_wait(&sched->build, STREAM_RS, build_record(&sched->build, STREAM_C));
+    if (!sched->plan->options.pack_on_reduce)
+        follow(sched, STREAM_RS, STREAM_C);
     const uint32_t out =
         build_buffer(&sched->build, schedule_out_role(sched, u, b), STREAM_RS, (uint16_t)u,
                      bucket->shard_elements * dtype_bytes((enum dtype)bucket->dtype));
     build_alloc(&sched->build, out, 0);
-    reduce_scatter(sched, u, b, in, out);
-    sched->reduce_in[sched->n_reduce_in++] =
-        (struct held){.buffer = in, .event = build_record(&sched->build, STREAM_RS)};
+    schedule_reduce_scatter(sched, u, b, in, out);
+    hold_over(sched, in);
     schedule_post_reduce(sched, u, b, out);
 }
 
@@ -251,7 +273,11 @@ void schedule_reduce(struct schedule *sched, uint32_t u)
         .precast = sched->plan->options.arrange == ARRANGE_PRECAST,
     };
     for (uint32_t b = 0; b < unit->n_bucket; b++) {
+        if (sched->plan->options.pack_on_reduce)
+            follow(sched, STREAM_RS, STREAM_C);
         const uint32_t in = pack(sched, u, b, &from);
+        if (sched->plan->options.pack_on_reduce) /* before it reuses what was packed */
+            follow(sched, STREAM_C, STREAM_RS);
         if (b + 1u == unit->n_bucket) {
             free_source(sched, &from.grads);
             free_source(sched, &from.zeros);

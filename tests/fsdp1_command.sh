@@ -1,0 +1,47 @@
+#!/bin/sh
+# FSDP1 on the command line: what is said of memory that depends on times, limits that are too low,
+# both systems side by side, and options that only one of them has.
+# shellcheck disable=SC2154,SC2317,SC2086  # tmp is of tap.sh; ok calls checks; $small is words
+. "$top_srcdir/tests/tap.sh"
+. "$top_srcdir/tests/command_rig.sh"
+
+small="llama2-7b --layers 4 --seq 2048 --units block --no-db"
+shown() { grep -qF -- "$1" "$tmp/out"; }
+
+ok "a step is simulated" exits 0 sim $small --system fsdp1
+ok "and its memory is said to be as simulated" shown \
+    "memory as simulated: record_stream ties it to time"
+ok "without a warning that addresses do not repeat" test ! -s "$tmp/err"
+ok "in JSON" exits 0 sim $small --system fsdp1 --json
+ok "too" is "$(field memory_as_simulated)" true
+more=$(field peak_active_bytes) time=$(field mid)
+cp "$tmp/out" "$tmp/one"
+ok "once more" exits 0 sim $small --system fsdp1 --json
+ok "it is the same" same "$tmp/out" "$tmp/one"
+ok "streams may wait in place of the allocator" exits 0 sim $small --system fsdp1 \
+    --record-stream no --json
+ok "then there are addresses" is "$(field memory_as_simulated)" false
+ok "and less is pending" test "$(field peak_active_bytes)" -lt "$more"
+
+ok "a step that does not fit says so" exits 1 sim $small --system fsdp1 --memory 5GiB
+ok "and where" says "out of memory in step 2"
+ok "one may fit by retries" exits 0 sim $small --system fsdp1 --memory 6GiB --json
+ok "of which it tells" test "$(field retries)" -gt 0
+ok "and reserves no more than there is" test "$(field peak_reserved_bytes)" -le 6442450944
+ok "but is slower" test "$(field mid)" -gt "$time"
+
+ok "both systems are plans" exits 0 plan $small --system fsdp2,fsdp1
+ok "side by side" shown "system"
+ok "a plan that a system has not is refused in the table" exits 0 plan $small \
+    --system fsdp2,fsdp1 --reshard no
+ok "with the reason" shown "refused: reshard is nothing that fsdp1 has"
+ok "its causes are explained" exits 0 explain llama2-7b --layers 4 --seq 2048 --units block \
+    --system fsdp1
+
+ok "fsdp2 has no strategy" complains 2 "fsdp1-strategy is nothing that fsdp2 has" sim $small \
+    --fsdp1-strategy grad-op
+ok "fsdp1 wraps no lists" complains 2 "is a list of 2 modules, and FSDP1 wraps one" sim llama2-7b \
+    --no-db --system fsdp1
+ok "hybrid needs replicas" complains 2 "give replicas" sim $small --system fsdp1 \
+    --fsdp1-strategy hybrid
+done_testing
