@@ -140,7 +140,7 @@ struct body_pair {
 /* How PyTorch is taken to run the operators: fields of the plan that bodies depend on. */
 enum ops_profile { OPS_TORCH_EAGER, OPS_TORCH_COMPILE, OPS_PROFILE_N };
 enum norm_kind { NORM_FUSED, NORM_COMPOSITE, NORM_KIND_N };
-enum checkpointing { AC_NONE, AC_FULL, AC_N };
+enum checkpointing { AC_NONE, AC_FULL, AC_OP, AC_N };
 
 /* Tokens of a chunk of the delta rule, as fla's kernels have it. */
 enum { DELTA_CHUNK = 64 };

@@ -123,7 +123,7 @@ static bool has_d_out(const struct walk *walk)
 static bool makes_region(struct walk *walk)
 {
     struct steps recompute;
-    if (walk->recipe->ac != AC_FULL)
+    if (walk->recipe->ac == AC_NONE)
         return false;
     walk->phase = RECOMPUTE;
     walk_list_steps(walk, &recompute);

@@ -27,6 +27,10 @@
  *     full   forward with all deaths but its input's; then the same forward again as under none, up
  *            to the birth of the last tensor that is saved (early stop: without the last linear,
  *            whose output nobody needs), and backward
+ *     op     as full, but what attention and every second product make stays in the region's cache.
+ *            The recompute takes it from there in place of the operator; what lies behind its end
+ *            goes with the last tensor that autograd has saved. Products with a bias (addmm) are
+ *            another operator than those that torchtitan's list names, and are computed again
  *
  * PyTorch stops where the last tensor is packed for backward, which is the same but for a block of
  * which hardly anything is trained. A pair is made of one part, or of several that are computed one

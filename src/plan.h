@@ -120,7 +120,7 @@ struct plan {
 /*
  * Resolve. STATUS_USAGE with the pattern and the nearest names: a pattern that matches nothing, a
  * parameter in two units, a unit without parameters, a cut through a piece, a block that is cut
- * under full checkpointing, zero counts, gpus that nodes do not divide. STATUS_INPUT for a file.
+ * under checkpointing, zero counts, gpus that nodes do not divide. STATUS_INPUT for a file.
  */
 enum status plan_resolve(const struct model *model, const struct plan_options *options,
                          struct arena *arena, struct plan *out, struct err *err);

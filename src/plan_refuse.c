@@ -160,10 +160,10 @@ enum status cut_fail_piece(const struct cut *cut, uint32_t piece, uint32_t param
                            norm_name(model, attention), norm_name(model, attention + 1));
 }
 
-/* Full checkpointing recomputes a block as one region, so that its halves need one unit. */
+/* Checkpointing recomputes a block as one region, so that its halves need one unit. */
 enum status cut_refuse_regions(const struct cut *cut, struct err *err)
 {
-    if (cut->plan->options.ac != AC_FULL)
+    if (cut->plan->options.ac == AC_NONE)
         return STATUS_OK;
     for (uint32_t i = 0; i < cut->model->n_piece; i++) {
         uint32_t a = cut->piece_owner[i];
@@ -171,9 +171,8 @@ enum status cut_refuse_regions(const struct cut *cut, struct err *err)
             continue;
         uint32_t b = cut->piece_owner[i + 1];
         return unit_draft_fail(source_of(cut, a, b), err,
-                               "units '%s' and '%s' cut layer %u, which full checkpointing "
-                               "recomputes as a whole; until there are selective modes use whole "
-                               "blocks or no checkpointing",
+                               "units '%s' and '%s' cut layer %u, which checkpointing recomputes "
+                               "as a whole; use whole blocks or no checkpointing",
                                cut_unit_name(cut, a), cut_unit_name(cut, b),
                                cut->model->pieces[i].layer);
     }

@@ -11,7 +11,7 @@ const struct profile profiles[PROFILE_N] = {
     [EAGERFUSED] = {"eagerfused", OPS_TORCH_EAGER, NORM_FUSED},
     [COMPILE] = {"compile", OPS_TORCH_COMPILE, NORM_FUSED},
 };
-const char *const ac_names[AC_N] = {[AC_NONE] = "none", [AC_FULL] = "full"};
+const char *const ac_names[AC_N] = {[AC_NONE] = "none", [AC_FULL] = "full", [AC_OP] = "op"};
 
 const struct dims llama8b = {.layers = 1,
                              .hidden = 4096,

@@ -86,6 +86,7 @@ c_tests = \
 	tests/exec.t \
 	tests/json.t \
 	tests/memory_curve.t \
+	tests/memory_published.t \
 	tests/mixed.t \
 	tests/model.t \
 	tests/model_config.t \
@@ -146,6 +147,7 @@ tests_engine_random_t_SOURCES = tests/engine_random.c
 tests_exec_t_SOURCES = tests/exec.c
 tests_json_t_SOURCES = tests/json.c
 tests_memory_curve_t_SOURCES = tests/memory_curve.c
+tests_memory_published_t_SOURCES = tests/memory_published.c
 tests_mixed_t_SOURCES = tests/mixed.c
 tests_model_t_SOURCES = tests/model.c
 tests_model_config_t_SOURCES = tests/model_config.c

@@ -25,6 +25,10 @@ extern const struct body_part swiglu_core;
     }
 /* A checkpointed region holds its input until its last node has run. */
 extern const struct body_row eager_region_end[1];
+#define EAGER_REGION_END                                                               \
+    {                                                                                  \
+        [AC_FULL] = BODY_ROWS(eager_region_end), [AC_OP] = BODY_ROWS(eager_region_end) \
+    }
 /* Casts that are none where compute is in FP32: of the norms. */
 #define NORM_CASTS                                             \
     {X32, IN, WHEN_UNCAST}, {UNWEIGHTED, SCALED, WHEN_UNCAST}, \

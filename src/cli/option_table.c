@@ -21,7 +21,8 @@ static const char *const reshard_words[] = {[RESHARD_AUTO] = "auto",
                                             [RESHARD_NO] = "no",
                                             [RESHARD_ALL_BUT_LAST] = "all-but-last",
                                             NULL};
-static const char *const ac_words[] = {[AC_NONE] = "none", [AC_FULL] = "full", NULL};
+static const char *const ac_words[] = {
+    [AC_NONE] = "none", [AC_FULL] = "full", [AC_OP] = "op", NULL};
 static const char *const ops_words[] = {
     [OPS_TORCH_EAGER] = "torch-eager", [OPS_TORCH_COMPILE] = "torch-compile", NULL};
 static const char *const norm_words[] = {
@@ -192,7 +193,8 @@ const struct option_info option_table[OPTION_N] = {
         .help = "the host reads the mean loss of all GPUs after each step"},
     [OPTION_AC] = {
         "ac", STEP, OPTION_WORD, .words = ac_words, .initial = "none", .list = true, .in_force = true,
-        .help = "activation checkpointing; full: each block is computed again in backward"},
+        .help = "activation checkpointing; full: each block is computed again in backward; op: all of "
+                "it but attention and every second matrix product"},
     [OPTION_OPS] = {
         "ops", STEP, OPTION_WORD, .words = ops_words, .initial = "torch-eager", .in_force = true,
         .help = "whose kernels and buffers a block has"},
