@@ -207,8 +207,8 @@ enum status body_builder_init(struct body_builder *builder, const struct model *
                               struct body_table *table, struct err *err);
 
 /*
- * Append the recipe's pairs to the table: one for each set of gradients, the input's included,
- * that pieces of its kind have. STATUS_INPUT where one passes 2^62 bytes or operations.
+ * Append the recipe's pairs to the table: one for each set of gradients, the input's included, that
+ * pieces of its kind and checkpointing have. STATUS_INPUT where one passes 2^62 bytes or operations.
  */
 enum status body_builder_add(struct body_builder *builder, const struct body_recipe *recipe,
                              struct err *err);

@@ -49,6 +49,7 @@ struct plan_options {
     const char *no_unshard_backward; /* patterns of units: set_unshard_in_backward(False); NULL */
     uint64_t prefetch, prefetch_backward; /* 0: implicit; k: explicit lists of depth k */
     enum checkpointing ac;
+    uint64_t ac_every; /* as in struct body_options */
     enum ops_profile ops;
     enum norm_kind norm;
     struct policy_options policy;

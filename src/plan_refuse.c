@@ -163,11 +163,11 @@ enum status cut_fail_piece(const struct cut *cut, uint32_t piece, uint32_t param
 /* Checkpointing recomputes a block as one region, so that its halves need one unit. */
 enum status cut_refuse_regions(const struct cut *cut, struct err *err)
 {
-    if (cut->plan->options.ac == AC_NONE)
-        return STATUS_OK;
+    const struct body_options options = plan_body_options(cut->plan);
     for (uint32_t i = 0; i < cut->model->n_piece; i++) {
         uint32_t a = cut->piece_owner[i];
-        if (!body_piece_starts_block(cut->model, i) || cut->piece_owner[i + 1] == a)
+        if (!body_piece_starts_block(cut->model, i) || cut->piece_owner[i + 1] == a ||
+            body_options_ac(&options, cut->model->pieces[i].layer) == AC_NONE)
             continue;
         uint32_t b = cut->piece_owner[i + 1];
         return unit_draft_fail(source_of(cut, a, b), err,

@@ -28,7 +28,7 @@ static const uint64_t tokens = BATCH * SEQ;
 static struct body_table bodies(const struct dims *dims, uint64_t batch, enum ops_profile ops,
                                 enum checkpointing ac)
 {
-    const struct body_options options = {batch, SEQ, DTYPE_BF16, ops, NORM_FUSED, ac};
+    const struct body_options options = {batch, SEQ, DTYPE_BF16, ops, NORM_FUSED, .ac = ac};
     return default_bodies(&arch_mpt, dims, &options, &arena);
 }
 
@@ -162,7 +162,7 @@ static void test_random_shapes(void)
                                              DTYPE_BF16,
                                              tap_below(&state, OPS_PROFILE_N),
                                              NORM_FUSED,
-                                             AC_NONE};
+                                             .ac = AC_NONE};
         struct body_options region = options;
         region.ac = (enum checkpointing)(AC_FULL + tap_below(&state, AC_N - AC_FULL));
         const struct body_table table = default_bodies(&arch_mpt, &dims, &options, &arena);

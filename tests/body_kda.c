@@ -19,7 +19,7 @@ enum { T = 2048, H = 4096, HK = 4096, HEADS = 32, D = 128, F = 12160 };
 
 static struct body_table bodies(const struct dims *dims, enum checkpointing ac)
 {
-    const struct body_options options = {1, T, DTYPE_BF16, OPS_TORCH_EAGER, NORM_FUSED, ac};
+    const struct body_options options = {1, T, DTYPE_BF16, OPS_TORCH_EAGER, NORM_FUSED, .ac = ac};
     return default_bodies(&arch_kda, dims, &options, &arena);
 }
 

@@ -32,7 +32,8 @@ struct body_table bodies_of(const struct dims *dims, uint64_t batch, uint64_t se
                             const struct profile *profile, enum checkpointing ac,
                             struct arena *arena)
 {
-    const struct body_options options = {batch, seq, DTYPE_BF16, profile->ops, profile->norm, ac};
+    const struct body_options options = {batch,        seq,           DTYPE_BF16,
+                                         profile->ops, profile->norm, .ac = ac};
     return default_bodies(&arch_llama, dims, &options, arena);
 }
 

@@ -171,7 +171,8 @@ static void test_loss(const struct body_table *table, uint64_t t, uint64_t v)
 
 static struct body_table bodies_in(enum dtype compute, const struct profile *profile)
 {
-    const struct body_options options = {1, 512, compute, profile->ops, profile->norm, AC_NONE};
+    const struct body_options options = {
+        1, 512, compute, profile->ops, profile->norm, .ac = AC_NONE};
     return default_bodies(&arch_llama, &llama8b, &options, &arena);
 }
 
@@ -215,7 +216,8 @@ static void test_compute_dtype(const struct profile *profile)
 /* Grad slot i of a piece is the gradient of its i-th parameter, in BF16. */
 static void test_grad_slots(const char *name)
 {
-    const struct body_options options = {1, 128, DTYPE_BF16, OPS_TORCH_EAGER, NORM_FUSED, AC_NONE};
+    const struct body_options options = {1,          128,          DTYPE_BF16, OPS_TORCH_EAGER,
+                                         NORM_FUSED, .ac = AC_NONE};
     struct model model;
     struct body_table table;
     struct err err = {0};

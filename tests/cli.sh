@@ -56,6 +56,8 @@ ok "an unknown word gets the nearest one" complains 2 "did you mean 'always'?" s
 ok "an unknown word gets all words" complains 2 "auto, yes, no" sim llama3-8b --reshard maybe
 ok "a count that is none" complains 2 "--gpus: 'many'" sim llama3-8b --gpus many
 ok "a negative count" complains 2 "--gpus: '-8'" sim llama3-8b --gpus -8
+ok "a count behind a word" complains 2 "none, full, op, or every:K" sim llama3-8b --ac every
+ok "that is none" complains 2 "--ac: 'two' is not a whole number" sim llama3-8b --ac every:two
 ok "zero GPUs" complains 2 "--gpus: 0 is too small, at least 1" sim llama3-8b --gpus 0
 while read -r option value most; do
     ok "$option $value is too large" complains 2 "--$option: $value is too large, at most $most" \
@@ -367,6 +369,16 @@ for key in tokens_per_s_per_gpu mfu_pct hfu_pct; do
 done
 run sim llama3-8b --layers 1 --seq 1 --cluster "$tmp/slow.json"
 ok "and some of them in text" grep -q '^  MFU  *0\.0*[1-9][0-9]* %' "$tmp/out"
+
+# again AC: what is computed a second time, in percent of what the model has to compute
+again() {
+    run sim llama3-8b --layers 2 --ac "$1" --json
+    awk -v mfu="$(field mfu_pct)" -v hfu="$(field hfu_pct)" \
+        'BEGIN { printf "%.2f", 100 * (hfu / mfu - 1) }'
+}
+ok "without checkpointing nothing is computed again" is "$(again none)" 0.00
+ok "with every second block half of what all blocks are" is \
+    "$(again every:2)" "$(again full | awk '{ printf "%.2f", $1 / 2 }')"
 
 # --- explain
 run sim llama3-8b --layers 2 --json

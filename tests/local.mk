@@ -67,6 +67,7 @@ c_tests = \
 	tests/alloc_vectors.t \
 	tests/arena.t \
 	tests/bodies.t \
+	tests/body_every.t \
 	tests/body_frozen.t \
 	tests/body_gpt.t \
 	tests/body_kda.t \
@@ -128,6 +129,7 @@ tests_alloc_repeat_t_SOURCES = tests/alloc_repeat.c
 tests_alloc_vectors_t_SOURCES = tests/alloc_vectors.c
 tests_arena_t_SOURCES = tests/arena.c
 tests_bodies_t_SOURCES = tests/bodies.c
+tests_body_every_t_SOURCES = tests/body_every.c
 tests_body_frozen_t_SOURCES = tests/body_frozen.c
 tests_body_gpt_t_SOURCES = tests/body_gpt.c
 tests_body_kda_t_SOURCES = tests/body_kda.c

@@ -146,6 +146,7 @@ struct plan_options make_random_options(uint64_t *state, const struct dims *dims
     options.prefetch = tap_below(state, 4);
     options.prefetch_backward = tap_below(state, 4);
     options.ac = options.units == schemes[3] ? AC_NONE : (enum checkpointing)tap_below(state, AC_N);
+    options.ac_every = tap_below(state, 4);
     options.ops = (enum ops_profile)tap_below(state, OPS_PROFILE_N);
     options.norm =
         options.ops == OPS_TORCH_EAGER ? (enum norm_kind)tap_below(state, NORM_KIND_N) : NORM_FUSED;

@@ -41,7 +41,7 @@ extern const struct body_same norm_same[];
 /* The core between its norm and its residual. */
 struct body_part block_part(const struct body_part *core, const struct body_norm *norm);
 
-/* Appends the pair of a block and, where it is not checkpointed as a whole, those of its halves. */
+/* Appends the pairs of blocks, checkpointed or not, and those of halves of blocks that are not. */
 enum status block_bodies(struct body_builder *builder, const struct body_part *attention,
                          const struct body_part *mlp, uint8_t stopped_at, struct err *err);
 

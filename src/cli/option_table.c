@@ -192,9 +192,11 @@ const struct option_info option_table[OPTION_N] = {
         "log-loss", STEP, OPTION_WORD, .words = yes_words, .otherwise = "no", .in_force = true,
         .help = "the host reads the mean loss of all GPUs after each step"},
     [OPTION_AC] = {
-        "ac", STEP, OPTION_WORD, .words = ac_words, .initial = "none", .list = true, .in_force = true,
+        "ac", STEP, OPTION_WORD_OR_COUNT, "every:K", .words = ac_words, .before_count = "every:",
+        .least = 1, .initial = "none", .list = true, .in_force = true,
         .help = "activation checkpointing; full: each block is computed again in backward; op: all of "
-                "it but attention and every second matrix product"},
+                "it but attention and every second matrix product; every:K: every K-th block as full, "
+                "the others not at all"},
     [OPTION_OPS] = {
         "ops", STEP, OPTION_WORD, .words = ops_words, .initial = "torch-eager", .in_force = true,
         .help = "whose kernels and buffers a block has"},

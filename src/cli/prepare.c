@@ -47,6 +47,14 @@ static void set_reduction(const struct options *options, struct plan_options *ou
     out->divide_factor = options->values[OPTION_DIVIDE_FACTOR].real;
 }
 
+/* A number is that of every so-many-th block, and these are checkpointed fully. */
+static void set_checkpointing(const struct options *options, struct plan_options *out)
+{
+    const struct option_value *ac = &options->values[OPTION_AC];
+    out->ac = ac->count > 0 ? AC_FULL : (enum checkpointing)ac->number;
+    out->ac_every = ac->count;
+}
+
 struct plan_options prepare_plan_options(const struct options *options,
                                          const struct cluster *cluster)
 {
@@ -75,7 +83,7 @@ struct plan_options prepare_plan_options(const struct options *options,
     out.log_loss = option_number(options, OPTION_LOG_LOSS);
     out.prefetch = option_number(options, OPTION_PREFETCH);
     out.prefetch_backward = option_number(options, OPTION_PREFETCH_BACKWARD);
-    out.ac = (enum checkpointing)option_number(options, OPTION_AC);
+    set_checkpointing(options, &out);
     out.ops = (enum ops_profile)option_number(options, OPTION_OPS);
     out.norm = (enum norm_kind)option_number(options, OPTION_NORM);
     out.workspace_bytes = cluster->workspace_bytes;
