@@ -89,7 +89,7 @@ static void find_cached(const struct walk *walk, struct steps *steps)
     uint32_t n_product = 0;
     for (uint32_t i = 0; i < steps->n; i++) {
         struct step *step = &steps->at[i];
-        if (step->row->kind == OP_MM && !biased)
+        if (step->row->kind == OP_MM && (!biased || step->row->unbiased))
             step->cached = ++n_product % 2 == 1;
         else
             step->cached = step->row->kind == OP_SDPA;

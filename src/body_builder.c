@@ -51,6 +51,7 @@ enum status body_builder_init(struct body_builder *builder, const struct model *
     builder->dims[DIM_C] = body_times(&too_large, DELTA_CHUNK, dims->heads);
     builder->dims[DIM_STATE] =
         body_times(&too_large, builder->dims[DIM_Q], dims->head_dim) / DELTA_CHUNK;
+    builder->dims[DIM_R] = model->lora_rank;
     if (too_large)
         return err_set(err, STATUS_INPUT,
                        "batch times sequence or heads passes 2^62, use a smaller batch");

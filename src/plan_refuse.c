@@ -101,6 +101,11 @@ static enum status refuse_model(const struct cut *cut, struct err *err)
             "norm composite is a way to run RMSNorm; the LayerNorm of %s is one operator "
             "in PyTorch too, use norm fused",
             model->arch->name);
+    if (model->lora && options->ops == OPS_TORCH_COMPILE)
+        return err_set(
+            err, STATUS_USAGE,
+            "what a compiler makes of adapters is not modelled; use ops torch-eager, or no "
+            "lora");
     if (model->dims.positions > 0 && options->seq > model->dims.positions)
         return err_set(err, STATUS_USAGE,
                        "seq %" PRIu64 " is longer than the %" PRIu64 " positions that '%s' has "

@@ -233,6 +233,18 @@ cp "$tmp/out" "$tmp/mpt.json"
 run model show "$tmp/mpt.json" --json
 ok "model show reads what it prints" same "$tmp/out" "$tmp/mpt.json"
 ok "and sim does" exits 0 sim "$tmp/mpt.json"
+run model show llama3-8b --layers 2 --lora r=16,targets=q_proj --json
+cp "$tmp/out" "$tmp/lora.json"
+run sim llama3-8b --layers 2 --lora r=16,targets=q_proj --json
+hash=$(field program_hash)
+run sim "$tmp/lora.json" --json
+ok "a model with adapters is read as it was made" is "$(field program_hash)" "$hash"
+sed 's/r=16/r=x/' "$tmp/lora.json" >"$tmp/bad.json"
+ok "adapters that make no sense are the file's fault" \
+    complains 4 "lora: r is 'x'" sim "$tmp/bad.json"
+run model show llama3-8b --lora r=16 --states --json
+ok "frozen parameters have neither gradients nor an optimizer" is \
+    "$(field gradients_bytes) $(field optimizer_bytes)" "27262976 54525952"
 run model show llama3-70b --states
 ok "training states of llama3-70b take 1,129 GB" grep -q 'total *1,129 GB .* 16 bytes a parameter' \
     "$tmp/out"

@@ -71,6 +71,7 @@ c_tests = \
 	tests/body_frozen.t \
 	tests/body_gpt.t \
 	tests/body_kda.t \
+	tests/body_lora.t \
 	tests/body_ops.t \
 	tests/body_parameters.t \
 	tests/body_simple.t \
@@ -86,6 +87,7 @@ c_tests = \
 	tests/engine_random.t \
 	tests/exec.t \
 	tests/json.t \
+	tests/lora.t \
 	tests/memory_curve.t \
 	tests/memory_published.t \
 	tests/mixed.t \
@@ -133,6 +135,7 @@ tests_body_every_t_SOURCES = tests/body_every.c
 tests_body_frozen_t_SOURCES = tests/body_frozen.c
 tests_body_gpt_t_SOURCES = tests/body_gpt.c
 tests_body_kda_t_SOURCES = tests/body_kda.c
+tests_body_lora_t_SOURCES = tests/body_lora.c
 tests_body_ops_t_SOURCES = tests/body_ops.c
 tests_body_parameters_t_SOURCES = tests/body_parameters.c
 tests_body_simple_t_SOURCES = tests/body_simple.c
@@ -148,6 +151,7 @@ tests_engine_t_SOURCES = tests/engine.c
 tests_engine_random_t_SOURCES = tests/engine_random.c
 tests_exec_t_SOURCES = tests/exec.c
 tests_json_t_SOURCES = tests/json.c
+tests_lora_t_SOURCES = tests/lora.c
 tests_memory_curve_t_SOURCES = tests/memory_curve.c
 tests_memory_published_t_SOURCES = tests/memory_published.c
 tests_mixed_t_SOURCES = tests/mixed.c

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "src/arch/arch.h"
+#include "src/lora.h"
 #include "src/schedule/fsdp2.h"
 #include "tests/tap.h"
 
@@ -36,6 +37,18 @@ void make_init(struct made *made, const char *model, uint64_t layers,
     *made = (struct made){0};
     arena_init(&made->arena);
     must(model_open(model, layers, &made->arena, &made->model, &err), &err);
+    make_rest(made, options);
+}
+
+void make_init_lora(struct made *made, const char *model, uint64_t layers, const char *lora,
+                    const struct plan_options *options)
+{
+    struct err err = {0};
+
+    *made = (struct made){0};
+    arena_init(&made->arena);
+    must(model_open(model, layers, &made->arena, &made->model, &err), &err);
+    must(lora_add(&made->model, lora, &made->arena, &err), &err);
     make_rest(made, options);
 }
 

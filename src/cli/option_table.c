@@ -214,6 +214,11 @@ const struct option_info option_table[OPTION_N] = {
     [OPTION_LAYERS] = {
         "layers", UNITS | COMMAND_MODEL, OPTION_COUNT, "N", .least = 1, .most = MODEL_MAX_LAYERS,
         .otherwise = "all", .in_force = true, .help = "cut the model to its first N blocks"},
+    [OPTION_LORA] = {
+        "lora", UNITS | COMMAND_MODEL, OPTION_TEXT, "r=N,alpha=F,targets=A:B", .otherwise = "none",
+        .in_force = true,
+        .help = "freeze the model and train low-rank adapters of rank r beside the linear layers that "
+                "are named; without targets the family's own, of llama q_proj and v_proj"},
     [OPTION_WHAT_IF] = {
         "what-if", COMMAND_SIM | COMMAND_EXPLAIN, OPTION_WORDS, .words = bracket_words,
         .help = bracket_help},

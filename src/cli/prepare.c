@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "src/cli/term.h"
+#include "src/lora.h"
 #include "src/schedule/fsdp2.h"
 #include "src/verify.h"
 
@@ -150,7 +151,10 @@ enum status prepare_open(const struct options *options, const char *model_json,
         return status;
     if (model_json)
         return model_open_json(model_json, what, layers, &out->opened, &out->model, err);
-    return model_open(what, layers, &out->opened, &out->model, err);
+    status = model_open(what, layers, &out->opened, &out->model, err);
+    if (status == STATUS_OK && option_given(options, OPTION_LORA))
+        status = lora_add(&out->model, option_text(options, OPTION_LORA), &out->opened, err);
+    return status;
 }
 
 enum status prepare_plan(struct options *options, struct prepared *prepared, struct err *err)
