@@ -226,6 +226,7 @@ EXTRA_DIST += \
 EXTRA_DIST += \
 	tests/trace_recount.py \
 	tests/golden/first-step-only.txt \
+	tests/golden/llama-1-layer-lora.txt \
 	tests/golden/llama-2-layers-block-accum2.txt \
 	tests/golden/llama-3-layers-torchtitan.txt \
 	tests/golden/plan-picture-none.txt \
