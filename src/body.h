@@ -140,7 +140,7 @@ struct body_pair {
 /* How PyTorch is taken to run the operators: fields of the plan that bodies depend on. */
 enum ops_profile { OPS_TORCH_EAGER, OPS_TORCH_COMPILE, OPS_PROFILE_N };
 enum norm_kind { NORM_FUSED, NORM_COMPOSITE, NORM_KIND_N };
-enum checkpointing { AC_NONE, AC_FULL, AC_N };
+enum checkpointing { AC_NONE, AC_FULL, AC_OP, AC_N };
 
 /* Tokens of a chunk of the delta rule, as fla's kernels have it. */
 enum { DELTA_CHUNK = 64 };
@@ -151,7 +151,15 @@ struct body_options {
     enum ops_profile ops;
     enum norm_kind norm;
     enum checkpointing ac;
+    uint64_t ac_every; /* blocks K, 2K, ... are checkpointed, the others not; 0: all are */
 };
+
+/* Of the block with this layer. */
+static inline enum checkpointing body_options_ac(const struct body_options *options, uint16_t layer)
+{
+    const bool is_left_out = options->ac_every > 0 && (layer + 1) % options->ac_every != 0;
+    return is_left_out ? AC_NONE : options->ac;
+}
 
 #define NO_PAIR UINT32_MAX
 

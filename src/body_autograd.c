@@ -38,10 +38,17 @@ struct cell *walk_cell(struct walk *walk, uint32_t part, uint8_t tensor)
     return &walk->cells[part][tensor];
 }
 
+/* For backward, by autograd or by a region. */
+static bool is_saved(const struct cell *cell)
+{
+    return (cell->wanted && !cell->made) || cell->held;
+}
+
 bool walk_keeps(const struct walk *walk, const struct cell *cell)
 {
-    return walk->phase == REGION ? cell->slot == SLOT_IN
-                                 : (cell->wanted && !cell->made) || cell->held;
+    if (cell->slot != NO_SLOT && walk->in_cache[cell->slot])
+        return true;
+    return walk->phase == REGION ? cell->slot == SLOT_IN : is_saved(cell);
 }
 
 /* ---- steps -------------------------------------------------------------------------------- */
@@ -75,6 +82,20 @@ static void add_late(struct walk *walk, struct steps *steps)
     }
 }
 
+/* torchtitan's list: attention, and of the products without a bias the first, third, ... */
+static void find_cached(const struct walk *walk, struct steps *steps)
+{
+    const bool biased = walk->builder->model->dims.bias;
+    uint32_t n_product = 0;
+    for (uint32_t i = 0; i < steps->n; i++) {
+        struct step *step = &steps->at[i];
+        if (step->row->kind == OP_MM && (!biased || step->row->unbiased))
+            step->cached = ++n_product % 2 == 1;
+        else
+            step->cached = step->row->kind == OP_SDPA;
+    }
+}
+
 void walk_list_steps(struct walk *walk, struct steps *out)
 {
     const bool backward = walk->phase == BACKWARD;
@@ -89,6 +110,8 @@ void walk_list_steps(struct walk *walk, struct steps *out)
                 add_step(walk, out, at, &lists[list].row[i]);
     }
     add_late(walk, out);
+    if (walk->recipe->ac == AC_OP && (walk->phase == REGION || walk->phase == RECOMPUTE))
+        find_cached(walk, out);
 }
 
 uint32_t steps_next(const struct steps *steps, uint32_t at)
@@ -161,7 +184,7 @@ uint32_t walk_find_stop(struct walk *walk, const struct steps *recompute)
     for (uint32_t i = 0; i < recompute->n; i++) {
         const struct step *step = &recompute->at[i];
         for (const uint8_t *born = step->row->born; *born; born++)
-            if (walk_keeps(walk, walk_cell(walk, step->part, *born)))
+            if (is_saved(walk_cell(walk, step->part, *born)))
                 stop = i + 1;
     }
     return stop;

@@ -51,6 +51,7 @@ enum status body_builder_init(struct body_builder *builder, const struct model *
     builder->dims[DIM_C] = body_times(&too_large, DELTA_CHUNK, dims->heads);
     builder->dims[DIM_STATE] =
         body_times(&too_large, builder->dims[DIM_Q], dims->head_dim) / DELTA_CHUNK;
+    builder->dims[DIM_R] = model->lora_rank;
     if (too_large)
         return err_set(err, STATUS_INPUT,
                        "batch times sequence or heads passes 2^62, use a smaller batch");
@@ -123,7 +124,7 @@ static bool has_d_out(const struct walk *walk)
 static bool makes_region(struct walk *walk)
 {
     struct steps recompute;
-    if (walk->recipe->ac != AC_FULL)
+    if (walk->recipe->ac == AC_NONE)
         return false;
     walk->phase = RECOMPUTE;
     walk_list_steps(walk, &recompute);
@@ -230,10 +231,16 @@ static uint32_t find_pair(const struct body_builder *builder, const struct body_
     return NO_PAIR;
 }
 
-static bool is_of(const struct model *model, uint32_t piece, enum body_kind kind)
+/* A block that is checkpointed has no halves. */
+static bool is_of(const struct body_builder *builder, uint32_t piece,
+                  const struct body_recipe *recipe)
 {
-    return kind == BODY_BLOCK ? body_piece_starts_block(model, piece)
-                              : model->pieces[piece].kind == kind;
+    const struct piece *is = &builder->model->pieces[piece];
+    if (recipe->kind == BODY_BLOCK ? !body_piece_starts_block(builder->model, piece)
+                                   : is->kind != recipe->kind)
+        return false;
+    const bool in_block = is->kind == BODY_ATTENTION || is->kind == BODY_MLP;
+    return !in_block || body_options_ac(&builder->table->options, is->layer) == recipe->ac;
 }
 
 enum status body_builder_add(struct body_builder *builder, const struct body_recipe *recipe,
@@ -249,7 +256,7 @@ enum status body_builder_add(struct body_builder *builder, const struct body_rec
         return add_pair(builder, recipe, builder->model->n_piece, err);
     }
     for (uint32_t i = 0; i < builder->model->n_piece && !status; i++) {
-        if (!is_of(builder->model, i, recipe->kind))
+        if (!is_of(builder, i, recipe))
             continue;
         of[i] = find_pair(builder, recipe, first, i);
         if (of[i] == NO_PAIR) {

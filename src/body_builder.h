@@ -27,6 +27,10 @@
  *     full   forward with all deaths but its input's; then the same forward again as under none, up
  *            to the birth of the last tensor that is saved (early stop: without the last linear,
  *            whose output nobody needs), and backward
+ *     op     as full, but what attention and every second product make stays in the region's cache.
+ *            The recompute takes it from there in place of the operator; what lies behind its end
+ *            goes with the last tensor that autograd has saved. Products with a bias (addmm) are
+ *            another operator than those that torchtitan's list names, and are computed again
  *
  * PyTorch stops where the last tensor is packed for backward, which is the same but for a block of
  * which hardly anything is trained. A pair is made of one part, or of several that are computed one
@@ -45,7 +49,7 @@
 /*
  * The sizes that tables are written in: T tokens, Q and KV all heads, QKV the three in one matrix,
  * GATE_UP twice F, BH batch * heads, P learned positions. Of the delta rule, per token: C scores
- * with its chunk, STATE its share of the chunk's state, both of all heads.
+ * with its chunk, STATE its share of the chunk's state, both of all heads. R is the adapters' rank.
  */
 enum body_dim {
     DIM_NONE,
@@ -65,6 +69,7 @@ enum body_dim {
     DIM_P,
     DIM_C,
     DIM_STATE,
+    DIM_R,
     DIM_N
 };
 
@@ -79,7 +84,7 @@ struct extent {
 
 enum {
     NO_TENSOR = 0, /* ends a list of tensors; a family's own begin at 1 */
-    BODY_MAX_TENSORS = 176,
+    BODY_MAX_TENSORS = 240,
     BODY_MAX_PARTS = 2,
     BODY_LISTS = 5, /* of rows, one after another */
     BODY_MOVED = 4,
@@ -109,6 +114,7 @@ struct body_row {
     bool also;            /* of the operator of the row before */
     bool weight_grad;     /* PASS_WGRAD; any other's pass follows from where the row is */
     bool holds;           /* a region's: saved to here, read or not */
+    bool unbiased;        /* a product without a bias, whatever the model's layers have */
     uint8_t m, n, k;      /* enum body_dim */
     uint8_t over;         /* the first birth takes this tensor's place where it is not kept */
     struct extent moved[BODY_MOVED]; /* bytes read and written, summed */
@@ -203,8 +209,8 @@ enum status body_builder_init(struct body_builder *builder, const struct model *
                               struct body_table *table, struct err *err);
 
 /*
- * Append the recipe's pairs to the table: one for each set of gradients, the input's included,
- * that pieces of its kind have. STATUS_INPUT where one passes 2^62 bytes or operations.
+ * Append the recipe's pairs to the table: one for each set of gradients, the input's included, that
+ * pieces of its kind and checkpointing have. STATUS_INPUT where one passes 2^62 bytes or FLOP.
  */
 enum status body_builder_add(struct body_builder *builder, const struct body_recipe *recipe,
                              struct err *err);

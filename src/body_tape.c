@@ -103,7 +103,7 @@ static void bear_slot(struct walk *walk, uint32_t slot)
 {
     assert(!walk->alive[slot]);
     walk->alive[slot] = true;
-    walk->of_backward[slot] = walk->phase == BACKWARD;
+    walk->born_in[slot] = (uint8_t)walk->phase;
     push_tape(walk, TAPE_ALLOC, slot);
 }
 
@@ -175,9 +175,17 @@ static void bear_all(struct walk *walk, const struct step *step)
     }
     for (; *born; born++) {
         struct cell *cell = walk_cell(walk, step->part, *born);
-        if (walk->phase != BACKWARD || cell->wanted)
-            bear(walk, cell, *born);
+        if (walk->phase == BACKWARD && !cell->wanted)
+            continue;
+        bear(walk, cell, *born);
+        walk->in_cache[cell->slot] = step->cached;
     }
+}
+
+static void take_from_cache(struct walk *walk, const struct step *step)
+{
+    for (const uint8_t *born = step->row->born; *born; born++)
+        walk->in_cache[walk_cell(walk, step->part, *born)->slot] = false;
 }
 
 /*
@@ -191,6 +199,33 @@ static bool is_handed_on(const struct walk *walk, uint32_t slot)
            (slot >= SLOT_GRAD && slot < walk_first_inner_slot(walk));
 }
 
+static bool is_inner(const struct walk *walk, uint32_t slot)
+{
+    return slot >= walk_first_inner_slot(walk);
+}
+
+static void free_slot(struct walk *walk, uint32_t slot, bool of_stopped_frame)
+{
+    struct slot *is = &walk->table->slots[walk->pair.slot + slot];
+    const bool crosses = walk->born_in[slot] != walk->phase;
+    walk->alive[slot] = false;
+    push_tape(walk, TAPE_FREE, slot);
+    if (is_inner(walk, slot) && is->memory_class == CLASS_TEMPORARY && crosses && !of_stopped_frame)
+        is->memory_class = CLASS_ACTIVATION;
+}
+
+/* What the recompute did not get to goes with the region, which the last saved tensor holds. */
+static void empty_cache(struct walk *walk)
+{
+    const uint32_t n = walk->pair.n_slot;
+    for (uint32_t slot = walk_first_inner_slot(walk); slot < n; slot++)
+        if (walk->alive[slot] && walk->born_in[slot] != BACKWARD && !walk->in_cache[slot])
+            return;
+    for (uint32_t slot = walk_first_inner_slot(walk); slot < n; slot++)
+        if (walk->alive[slot] && walk->in_cache[slot])
+            free_slot(walk, slot, false);
+}
+
 static void let_go(struct walk *walk, uint32_t part, uint8_t tensor, uint32_t after)
 {
     const struct cell *cell = walk_cell(walk, part, tensor);
@@ -198,15 +233,9 @@ static void let_go(struct walk *walk, uint32_t part, uint8_t tensor, uint32_t af
     const bool stays = walk->phase == BACKWARD ? cell->last != after : walk_keeps(walk, cell);
     if (stays || slot == NO_SLOT || !walk->alive[slot] || is_handed_on(walk, slot))
         return;
-    walk->alive[slot] = false;
-    push_tape(walk, TAPE_FREE, slot);
-
-    bool crosses = walk->phase == BACKWARD && !walk->of_backward[slot];
-    bool stopped_at = walk->recipe->ac == AC_FULL && tensor == walk->recipe->stopped_at;
-    struct slot *is = &walk->table->slots[walk->pair.slot + slot];
-    if (slot >= walk_first_inner_slot(walk) && is->memory_class == CLASS_TEMPORARY && crosses &&
-        !stopped_at)
-        is->memory_class = CLASS_ACTIVATION;
+    free_slot(walk, slot, walk->recipe->ac != AC_NONE && tensor == walk->recipe->stopped_at);
+    if (walk->phase == BACKWARD && walk->born_in[slot] != BACKWARD)
+        empty_cache(walk);
 }
 
 /* ---- operators ---------------------------------------------------------------------------- */
@@ -236,6 +265,10 @@ static void add_share(struct walk *walk, const struct body_row *row, struct op *
 static void run(struct walk *walk, const struct step *first, const struct step *end)
 {
     struct op op = {.kernels = 0};
+    if (walk->phase == RECOMPUTE && first->cached) {
+        take_from_cache(walk, first);
+        return;
+    }
     for (const struct step *step = first; step < end; step++)
         if (step->runs)
             bear_all(walk, step);

@@ -14,7 +14,8 @@
 #define NO_SLOT UINT32_MAX
 enum { BODY_MAX_STEPS = 192, BODY_MAX_SLOTS = 4 * BODY_MAX_TENSORS };
 
-enum phase { FORWARD, REGION, RECOMPUTE, BACKWARD }; /* REGION: forward that keeps its input only */
+/* REGION: forward that keeps its input, and what the cache does */
+enum phase { FORWARD, REGION, RECOMPUTE, BACKWARD };
 
 struct cell {
     uint32_t slot;
@@ -28,6 +29,7 @@ struct step {
     const struct body_row *row;
     uint8_t part;
     bool runs;
+    bool cached; /* selective checkpointing keeps its results, and runs it once */
 };
 
 struct steps {
@@ -43,7 +45,8 @@ struct walk {
     const struct body_recipe *recipe;
     struct body_pair pair;
     struct cell cells[BODY_MAX_PARTS][BODY_MAX_TENSORS];
-    bool alive[BODY_MAX_SLOTS], of_backward[BODY_MAX_SLOTS];
+    bool alive[BODY_MAX_SLOTS], in_cache[BODY_MAX_SLOTS];
+    uint8_t born_in[BODY_MAX_SLOTS]; /* enum phase */
     enum phase phase;
     /* Gradients of the present operator that have to be cast: what it yields, what that becomes. */
     struct {

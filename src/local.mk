@@ -100,6 +100,8 @@ src_libcore_a_SOURCES = \
 	src/arch/kda_bodies.c \
 	src/arch/llama.c \
 	src/arch/llama_bodies.c \
+	src/arch/lora_parts.c \
+	src/arch/lora_parts.h \
 	src/arch/mpt.c \
 	src/arch/outer_bodies.c \
 	src/arch/outer_bodies.h \
@@ -142,6 +144,8 @@ src_libcore_a_SOURCES = \
 	src/json_write.c \
 	src/layout.c \
 	src/layout.h \
+	src/lora.c \
+	src/lora.h \
 	src/memory_class.h \
 	src/memory_curve.c \
 	src/memory_curve.h \

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "src/arch/arch.h"
+#include "src/lora.h"
 #include "src/model_json.h"
 #include "src/safetensors.h"
 
@@ -42,8 +43,11 @@ double model_flops_per_token(const struct model *model, uint64_t seq)
 {
     const struct dims *dims = &model->dims;
     double attention = (double)dims->layers * (double)dims->heads * (double)dims->head_dim;
+    double frozen = 0;
+    for (uint32_t i = 0; i < model->n_param; i++)
+        frozen += model->params[i].trainable ? 0 : (double)model->params[i].numel;
     /* a full attention would have 12; the causal half of it is computed */
-    return 6 * (double)model->n_element + 6 * attention * (double)seq;
+    return 6 * (double)model->n_element - 2 * frozen + 6 * attention * (double)seq;
 }
 
 static const struct builtin_model *find_builtin(const char *name)
@@ -269,7 +273,10 @@ static enum status make(struct source *source, struct arena *arena, struct err *
     struct model *model = &source->model;
     if (model->arch == &arch_tensors)
         return model_from_tensors(&source->tensors, arena, model, err);
+    const char *lora = model->lora; /* a document's, until here only asked for */
     enum status status = model->arch->build(&model->dims, arena, model, err);
+    if (!status && lora && lora_add(model, lora, arena, err)) /* the file's fault */
+        status = err_set(err, STATUS_INPUT, "%s", err ? err->text : "");
     return status && source->file ? err_prefix(err, "%s", source->file) : status;
 }
 

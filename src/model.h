@@ -21,10 +21,14 @@
 
 enum { PARAM_MAX_DIMS = 8, MODEL_MAX_LAYERS = 4096 };
 
+/* Of the two matrices of a low-rank adapter (src/lora.h); A comes first. */
+enum adapter { ADAPTER_NONE, ADAPTER_A, ADAPTER_B };
+
 struct param {
     const char *name; /* "model.layers.0.mlp.up_proj.weight" */
     uint32_t module;  /* the module that owns it directly */
     uint8_t n_dim, storage /* enum dtype, in training */, trainable;
+    uint8_t adapter;    /* enum adapter */
     bool keep_fp32;     /* computes in FP32 where all others compute in the plan's dtype */
     bool unused;        /* what is computed with it does not reach the loss: it has no gradient */
     const char *stored; /* dtype in the file that was read, as safetensors names it; or NULL */
@@ -114,6 +118,8 @@ struct model {
     uint32_t n_piece_param;
     uint32_t tied_head; /* the head's module where it has no weight of its own, else 0 */
     uint64_t n_element; /* all parameters, padding never counted */
+    const char *lora;   /* the text that adapters were made from; NULL: there are none */
+    uint64_t lora_rank;
 };
 
 /*
@@ -140,7 +146,10 @@ struct builtin_model {
 extern const struct builtin_model builtin_models[];
 extern const uint32_t n_builtin_models;
 
-/* FLOPs of a token, forward and backward without recompute: 6 N + causal attention (DESIGN 8). */
+/*
+ * FLOPs of a token, forward and backward without recompute: 6 N + causal attention (DESIGN 8), but
+ * 4 N of what the model itself freezes, whose own gradients nobody computes.
+ */
 double model_flops_per_token(const struct model *model, uint64_t seq);
 
 #endif

@@ -41,6 +41,8 @@ void model_builder_init(struct model_builder *b, struct arena *arena, struct mod
     model->n_module = model->n_param = model->n_piece = model->n_piece_param = 0;
     model->tied_head = 0;
     model->n_element = 0;
+    model->lora = NULL;
+    model->lora_rank = 0;
     add_module(b, "");
 }
 

@@ -44,6 +44,8 @@ void model_json_add(const struct model *model, struct cJSON *root)
     json_add_string(root, "model", model->name);
     json_add_string(root, "family", model->arch->name);
     json_add_u64(root, "parameters", model->n_element);
+    if (model->lora)
+        json_add_string(root, "lora", model->lora);
     if (model->n_piece == 0)
         return; /* it has tensors, and no sizes that they were made from */
     for (size_t i = 0; i < LENGTH(counts); i++)
@@ -97,7 +99,7 @@ static enum status check_keys(const struct json_at *object, const char *const *k
 static enum status check_root_keys(const struct json_at *root, struct err *err)
 {
     static const char *const others[] = {"schema", "model",  "family", "parameters",
-                                         "states", "shards", "tensors"};
+                                         "lora",   "states", "shards", "tensors"};
     const char *known[LENGTH(others) + LENGTH(counts) + LENGTH(switches)];
     size_t n = 0;
     for (size_t i = 0; i < LENGTH(others); i++)
@@ -246,7 +248,7 @@ enum status model_json_read(const struct json_at *root, struct arena *arena, str
     struct model model = {0};
     struct tensor_list list = {0};
     uint64_t count = 0;
-    const char *name;
+    const char *name, *lora = NULL;
     enum status status = check_schema(root, err);
     if (!status)
         status = check_root_keys(root, err);
@@ -258,11 +260,14 @@ enum status model_json_read(const struct json_at *root, struct arena *arena, str
         status = read_dims(root, model.arch, &model.dims, err);
     if (!status && json_has(root, "parameters"))
         status = json_get_u64(root, "parameters", MAX_COUNT, &count, err);
+    if (!status && json_has(root, "lora"))
+        status = json_get_string(root, "lora", &lora, err);
     if (!status && (json_has(root, "tensors") || model.arch == &arch_tensors))
         status = read_tensors(root, arena, &list, err);
     if (status)
         return status;
     model.name = arena_strdup(arena, name);
+    model.lora = lora ? arena_strdup(arena, lora) : NULL;
     *out = model;
     *tensors = list;
     *parameters = count;

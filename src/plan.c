@@ -141,5 +141,6 @@ struct body_options plan_body_options(const struct plan *plan)
                                  .compute = plan->param_dtype,
                                  .ops = o->ops,
                                  .norm = o->norm,
-                                 .ac = o->ac};
+                                 .ac = o->ac,
+                                 .ac_every = o->ac_every};
 }

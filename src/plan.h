@@ -84,6 +84,7 @@ struct plan_options {
     const char *no_unshard_backward; /* patterns of units: set_unshard_in_backward(False); NULL */
     uint64_t prefetch, prefetch_backward; /* 0: implicit; k: explicit lists of depth k */
     enum checkpointing ac;
+    uint64_t ac_every; /* as in struct body_options */
     enum ops_profile ops;
     enum norm_kind norm;
     struct policy_options policy;
@@ -156,7 +157,7 @@ struct plan {
 /*
  * Resolve. STATUS_USAGE with the pattern and the nearest names: a pattern that matches nothing, a
  * parameter in two units, a unit without parameters, a cut through a piece, a block that is cut
- * under full checkpointing, zero counts, gpus that nodes do not divide. STATUS_INPUT for a file.
+ * under checkpointing, zero counts, gpus that nodes do not divide. STATUS_INPUT for a file.
  */
 enum status plan_resolve(const struct model *model, const struct plan_options *options,
                          struct arena *arena, struct plan *out, struct err *err);

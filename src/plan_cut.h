@@ -2,7 +2,7 @@
  * From drafts to units: who owns which parameter, and the order of compute as segments.
  *
  * Refuses what bodies or schedule could not run: a unit that owns nothing or lies in two others, a
- * border inside a piece, a block that is cut under full checkpointing.
+ * border inside a piece, a block that is cut under checkpointing.
  */
 #ifndef SRC_PLAN_CUT_H
 #define SRC_PLAN_CUT_H

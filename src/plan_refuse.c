@@ -115,6 +115,11 @@ static enum status refuse_model(const struct cut *cut, struct err *err)
             "norm composite is a way to run RMSNorm; the LayerNorm of %s is one operator "
             "in PyTorch too, use norm fused",
             model->arch->name);
+    if (model->lora && options->ops == OPS_TORCH_COMPILE)
+        return err_set(
+            err, STATUS_USAGE,
+            "what a compiler makes of adapters is not modelled; use ops torch-eager, or no "
+            "lora");
     if (model->dims.positions > 0 && options->seq > model->dims.positions)
         return err_set(err, STATUS_USAGE,
                        "seq %" PRIu64 " is longer than the %" PRIu64 " positions that '%s' has "
@@ -174,20 +179,19 @@ enum status cut_fail_piece(const struct cut *cut, uint32_t piece, uint32_t param
                            norm_name(model, attention), norm_name(model, attention + 1));
 }
 
-/* Full checkpointing recomputes a block as one region, so that its halves need one unit. */
+/* Checkpointing recomputes a block as one region, so that its halves need one unit. */
 enum status cut_refuse_regions(const struct cut *cut, struct err *err)
 {
-    if (cut->plan->options.ac != AC_FULL)
-        return STATUS_OK;
+    const struct body_options options = plan_body_options(cut->plan);
     for (uint32_t i = 0; i < cut->model->n_piece; i++) {
         uint32_t a = cut->piece_owner[i];
-        if (!body_piece_starts_block(cut->model, i) || cut->piece_owner[i + 1] == a)
+        if (!body_piece_starts_block(cut->model, i) || cut->piece_owner[i + 1] == a ||
+            body_options_ac(&options, cut->model->pieces[i].layer) == AC_NONE)
             continue;
         uint32_t b = cut->piece_owner[i + 1];
         return unit_draft_fail(source_of(cut, a, b), err,
-                               "units '%s' and '%s' cut layer %u, which full checkpointing "
-                               "recomputes as a whole; until there are selective modes use whole "
-                               "blocks or no checkpointing",
+                               "units '%s' and '%s' cut layer %u, which checkpointing recomputes "
+                               "as a whole; use whole blocks or no checkpointing",
                                cut_unit_name(cut, a), cut_unit_name(cut, b),
                                cut->model->pieces[i].layer);
     }

@@ -21,7 +21,8 @@ static const struct dims small = {.layers = 2,
                                   .head_dim = 16,
                                   .vocab = 256};
 enum { T = 128, H = 64, F = 160, Q = 64, KV = 32, V = 256 };
-static const struct body_options plain = {1, T, DTYPE_BF16, OPS_TORCH_EAGER, NORM_FUSED, AC_NONE};
+static const struct body_options plain = {
+    1, T, DTYPE_BF16, OPS_TORCH_EAGER, NORM_FUSED, .ac = AC_NONE};
 
 /* With a gradient of those parameters only that a pattern matches. */
 static struct body_table train_only(const struct model *model, const char *pattern,

@@ -11,7 +11,7 @@ const struct profile profiles[PROFILE_N] = {
     [EAGERFUSED] = {"eagerfused", OPS_TORCH_EAGER, NORM_FUSED},
     [COMPILE] = {"compile", OPS_TORCH_COMPILE, NORM_FUSED},
 };
-const char *const ac_names[AC_N] = {[AC_NONE] = "none", [AC_FULL] = "full"};
+const char *const ac_names[AC_N] = {[AC_NONE] = "none", [AC_FULL] = "full", [AC_OP] = "op"};
 
 const struct dims llama8b = {.layers = 1,
                              .hidden = 4096,
@@ -32,7 +32,8 @@ struct body_table bodies_of(const struct dims *dims, uint64_t batch, uint64_t se
                             const struct profile *profile, enum checkpointing ac,
                             struct arena *arena)
 {
-    const struct body_options options = {batch, seq, DTYPE_BF16, profile->ops, profile->norm, ac};
+    const struct body_options options = {batch,        seq,           DTYPE_BF16,
+                                         profile->ops, profile->norm, .ac = ac};
     return default_bodies(&arch_llama, dims, &options, arena);
 }
 

@@ -9,8 +9,8 @@
 
 static struct arena arena;
 
-static const struct body_options options = {1,          2048,   DTYPE_BF16, OPS_TORCH_EAGER,
-                                            NORM_FUSED, AC_FULL};
+static const struct body_options options = {1,          2048,         DTYPE_BF16, OPS_TORCH_EAGER,
+                                            NORM_FUSED, .ac = AC_FULL};
 
 static struct model open_or_bail(const char *name)
 {

@@ -18,7 +18,7 @@ enum { T = 64, H = 256, F = 682 };
 
 static struct body_table bodies(enum checkpointing ac)
 {
-    const struct body_options options = {2, 32, DTYPE_BF16, OPS_TORCH_EAGER, NORM_FUSED, ac};
+    const struct body_options options = {2, 32, DTYPE_BF16, OPS_TORCH_EAGER, NORM_FUSED, .ac = ac};
     return default_bodies(&arch_simple_llm, &dims, &options, &arena);
 }
 

@@ -56,6 +56,8 @@ ok "an unknown word gets the nearest one" complains 2 "did you mean 'always'?" s
 ok "an unknown word gets all words" complains 2 "auto, yes, no" sim llama3-8b --reshard maybe
 ok "a count that is none" complains 2 "--gpus: 'many'" sim llama3-8b --gpus many
 ok "a negative count" complains 2 "--gpus: '-8'" sim llama3-8b --gpus -8
+ok "a count behind a word" complains 2 "none, full, op, or every:K" sim llama3-8b --ac every
+ok "that is none" complains 2 "--ac: 'two' is not a whole number" sim llama3-8b --ac every:two
 ok "zero GPUs" complains 2 "--gpus: 0 is too small, at least 1" sim llama3-8b --gpus 0
 while read -r option value most; do
     ok "$option $value is too large" complains 2 "--$option: $value is too large, at most $most" \
@@ -231,6 +233,18 @@ cp "$tmp/out" "$tmp/mpt.json"
 run model show "$tmp/mpt.json" --json
 ok "model show reads what it prints" same "$tmp/out" "$tmp/mpt.json"
 ok "and sim does" exits 0 sim "$tmp/mpt.json"
+run model show llama3-8b --layers 2 --lora r=16,targets=q_proj --json
+cp "$tmp/out" "$tmp/lora.json"
+run sim llama3-8b --layers 2 --lora r=16,targets=q_proj --json
+hash=$(field program_hash)
+run sim "$tmp/lora.json" --json
+ok "a model with adapters is read as it was made" is "$(field program_hash)" "$hash"
+sed 's/r=16/r=x/' "$tmp/lora.json" >"$tmp/bad.json"
+ok "adapters that make no sense are the file's fault" \
+    complains 4 "lora: r is 'x'" sim "$tmp/bad.json"
+run model show llama3-8b --lora r=16 --states --json
+ok "frozen parameters have neither gradients nor an optimizer" is \
+    "$(field gradients_bytes) $(field optimizer_bytes)" "27262976 54525952"
 run model show llama3-70b --states
 ok "training states of llama3-70b take 1,129 GB" grep -q 'total *1,129 GB .* 16 bytes a parameter' \
     "$tmp/out"
@@ -367,6 +381,16 @@ for key in tokens_per_s_per_gpu mfu_pct hfu_pct; do
 done
 run sim llama3-8b --layers 1 --seq 1 --cluster "$tmp/slow.json"
 ok "and some of them in text" grep -q '^  MFU  *0\.0*[1-9][0-9]* %' "$tmp/out"
+
+# again AC: what is computed a second time, in percent of what the model has to compute
+again() {
+    run sim llama3-8b --layers 2 --ac "$1" --json
+    awk -v mfu="$(field mfu_pct)" -v hfu="$(field hfu_pct)" \
+        'BEGIN { printf "%.2f", 100 * (hfu / mfu - 1) }'
+}
+ok "without checkpointing nothing is computed again" is "$(again none)" 0.00
+ok "with every second block half of what all blocks are" is \
+    "$(again every:2)" "$(again full | awk '{ printf "%.2f", $1 / 2 }')"
 
 # --- explain
 run sim llama3-8b --layers 2 --json

@@ -75,9 +75,11 @@ c_tests = \
 	tests/alloc_vectors.t \
 	tests/arena.t \
 	tests/bodies.t \
+	tests/body_every.t \
 	tests/body_frozen.t \
 	tests/body_gpt.t \
 	tests/body_kda.t \
+	tests/body_lora.t \
 	tests/body_ops.t \
 	tests/body_parameters.t \
 	tests/body_simple.t \
@@ -102,7 +104,9 @@ c_tests = \
 	tests/json.t \
 	tests/knob_hashes.t \
 	tests/knobs.t \
+	tests/lora.t \
 	tests/memory_curve.t \
+	tests/memory_published.t \
 	tests/mixed.t \
 	tests/model.t \
 	tests/model_config.t \
@@ -146,9 +150,11 @@ tests_alloc_repeat_t_SOURCES = tests/alloc_repeat.c
 tests_alloc_vectors_t_SOURCES = tests/alloc_vectors.c
 tests_arena_t_SOURCES = tests/arena.c
 tests_bodies_t_SOURCES = tests/bodies.c
+tests_body_every_t_SOURCES = tests/body_every.c
 tests_body_frozen_t_SOURCES = tests/body_frozen.c
 tests_body_gpt_t_SOURCES = tests/body_gpt.c
 tests_body_kda_t_SOURCES = tests/body_kda.c
+tests_body_lora_t_SOURCES = tests/body_lora.c
 tests_body_ops_t_SOURCES = tests/body_ops.c
 tests_body_parameters_t_SOURCES = tests/body_parameters.c
 tests_body_simple_t_SOURCES = tests/body_simple.c
@@ -173,7 +179,9 @@ tests_fsdp1_random_t_SOURCES = tests/fsdp1_random.c
 tests_json_t_SOURCES = tests/json.c
 tests_knob_hashes_t_SOURCES = tests/knob_hashes.c
 tests_knobs_t_SOURCES = tests/knobs.c
+tests_lora_t_SOURCES = tests/lora.c
 tests_memory_curve_t_SOURCES = tests/memory_curve.c
+tests_memory_published_t_SOURCES = tests/memory_published.c
 tests_mixed_t_SOURCES = tests/mixed.c
 tests_model_t_SOURCES = tests/model.c
 tests_model_config_t_SOURCES = tests/model_config.c
@@ -294,6 +302,7 @@ EXTRA_DIST += \
 	tests/golden/knob-sync.txt \
 	tests/golden/knob-unused-zero.txt \
 	tests/golden/llama-2-layers-fsdp1.txt \
+	tests/golden/llama-1-layer-lora.txt \
 	tests/golden/llama-2-layers-block-accum2.txt \
 	tests/golden/llama-3-layers-torchtitan.txt \
 	tests/golden/plan-picture-none.txt \

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "src/arch/arch.h"
+#include "src/lora.h"
 #include "src/schedule/system.h"
 #include "tests/tap.h"
 
@@ -36,6 +37,18 @@ void make_init(struct made *made, const char *model, uint64_t layers,
     *made = (struct made){0};
     arena_init(&made->arena);
     must(model_open(model, layers, &made->arena, &made->model, &err), &err);
+    make_finish(made, options);
+}
+
+void make_init_lora(struct made *made, const char *model, uint64_t layers, const char *lora,
+                    const struct plan_options *options)
+{
+    struct err err = {0};
+
+    *made = (struct made){0};
+    arena_init(&made->arena);
+    must(model_open(model, layers, &made->arena, &made->model, &err), &err);
+    must(lora_add(&made->model, lora, &made->arena, &err), &err);
     make_finish(made, options);
 }
 
@@ -147,6 +160,7 @@ struct plan_options make_random_options(uint64_t *state, const struct dims *dims
     options.prefetch = tap_below(state, 4);
     options.prefetch_backward = tap_below(state, 4);
     options.ac = options.units == schemes[3] ? AC_NONE : (enum checkpointing)tap_below(state, AC_N);
+    options.ac_every = tap_below(state, 4);
     options.ops = (enum ops_profile)tap_below(state, OPS_PROFILE_N);
     options.norm =
         options.ops == OPS_TORCH_EAGER ? (enum norm_kind)tap_below(state, NORM_KIND_N) : NORM_FUSED;

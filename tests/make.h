@@ -17,6 +17,9 @@ struct made {
 /* Ends the test where anything fails: what is made here is meant to be valid. */
 void make_init(struct made *made, const char *model, uint64_t layers,
                const struct plan_options *options);
+/* The same with adapters (src/lora.h). */
+void make_init_lora(struct made *made, const char *model, uint64_t layers, const char *lora,
+                    const struct plan_options *options);
 /* The same for a llama of these sizes. */
 void make_init_dims(struct made *made, const struct dims *dims, const struct plan_options *options);
 /* The same for any family. */

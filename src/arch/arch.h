@@ -35,8 +35,11 @@ struct arch {
     const char *no_step;
     enum status no_step_status;
 
-    bool norm_is_fused;       /* in eager PyTorch too: there is no composite form to choose */
-    const char *prefix;       /* that checkpoints of the bare model leave out, with its dot */
+    bool norm_is_fused;    /* in eager PyTorch too: there is no composite form to choose */
+    const char *prefix;    /* that checkpoints of the bare model leave out, with its dot */
+    bool weights_in_first; /* a linear layer's weight is [in, out], not [out, in] */
+    /* Where nobody says which layers have adapters; NULL: of this family none are modelled. */
+    const char *lora_targets;
     const char *const *extra; /* patterns of names in checkpoints that are no parameters, to NULL */
 };
 

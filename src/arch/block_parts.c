@@ -6,6 +6,7 @@
 #include "src/arch/block_parts.h"
 
 #include "src/arch/body_tensors.h"
+#include "src/arch/lora_parts.h"
 
 /* ---- norms -------------------------------------------------------------------------------- */
 
@@ -131,18 +132,23 @@ struct body_part block_part(const struct body_part *core, const struct body_norm
 enum status block_bodies(struct body_builder *builder, const struct body_part *attention,
                          const struct body_part *mlp, uint8_t stopped_at, struct err *err)
 {
-    const struct body_recipe recipes[] = {
-        {.kind = BODY_BLOCK,
-         .parts = {attention, mlp},
-         .n_part = 2,
-         .ac = builder->table->options.ac,
-         .stopped_at = stopped_at},
-        {.kind = BODY_ATTENTION, .parts = {attention}, .n_part = 1},
-        {.kind = BODY_MLP, .parts = {mlp}, .n_part = 1},
+    struct body_part parts[BLOCK_PARTS] = {[BLOCK_ATTENTION] = *attention, [BLOCK_MLP] = *mlp};
+    const struct body_recipe halves[] = {
+        {.kind = BODY_ATTENTION, .parts = {&parts[BLOCK_ATTENTION]}, .n_part = 1},
+        {.kind = BODY_MLP, .parts = {&parts[BLOCK_MLP]}, .n_part = 1},
     };
-    const size_t n = builder->table->options.ac == AC_NONE ? sizeof recipes / sizeof *recipes : 1;
+    struct body_recipe block = {.kind = BODY_BLOCK,
+                                .parts = {&parts[BLOCK_ATTENTION], &parts[BLOCK_MLP]},
+                                .n_part = 2,
+                                .stopped_at = stopped_at};
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < n && !status; i++)
-        status = body_builder_add(builder, &recipes[i], err);
+    if (builder->model->lora)
+        lora_adapt(builder, parts);
+    for (int ac = 0; ac < AC_N && !status; ac++) {
+        block.ac = (enum checkpointing)ac;
+        status = body_builder_add(builder, &block, err);
+    }
+    for (size_t i = 0; i < sizeof halves / sizeof *halves && !status; i++)
+        status = body_builder_add(builder, &halves[i], err);
     return status;
 }

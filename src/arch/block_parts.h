@@ -25,6 +25,10 @@ extern const struct body_part swiglu_core;
     }
 /* A checkpointed region holds its input until its last node has run. */
 extern const struct body_row eager_region_end[1];
+#define EAGER_REGION_END                                                               \
+    {                                                                                  \
+        [AC_FULL] = BODY_ROWS(eager_region_end), [AC_OP] = BODY_ROWS(eager_region_end) \
+    }
 /* Casts that are none where compute is in FP32: of the norms. */
 #define NORM_CASTS                                             \
     {X32, IN, WHEN_UNCAST}, {UNWEIGHTED, SCALED, WHEN_UNCAST}, \
@@ -37,7 +41,7 @@ extern const struct body_same norm_same[];
 /* The core between its norm and its residual. */
 struct body_part block_part(const struct body_part *core, const struct body_norm *norm);
 
-/* Appends the pair of a block and, where it is not checkpointed as a whole, those of its halves. */
+/* Appends the pairs of blocks, checkpointed or not, and those of halves of blocks that are not. */
 enum status block_bodies(struct body_builder *builder, const struct body_part *attention,
                          const struct body_part *mlp, uint8_t stopped_at, struct err *err);
 

@@ -119,5 +119,7 @@ const struct arch arch_gpt2 = {
     .bodies = gpt_bodies,
     .norm_is_fused = true,
     .prefix = "transformer.",
+    .weights_in_first = true,
+    .lora_targets = "c_attn",
     .extra = extra,
 };

@@ -126,30 +126,39 @@ static const struct body_row compiled_mlp_late_full[] = {
     ENDS(NO_TENSOR), /* attention's first row comes before all of these */
     ENDS(D_OUT),
 };
+/* Without biases selective checkpointing keeps products too; its cache is let go of last. */
+static const struct body_row compiled_attention_late_op[] = {
+    HELD(NORMED, D_OUT),
+    HELD(LSE, ATTENDED, QKV),
+    HELD(IN),
+};
+static const struct body_row compiled_mlp_late_op[] = {
+    ENDS(NO_TENSOR),
+    HELD(UP),
+    ENDS(D_OUT),
+};
 
 /* ---- parts: [without and with biases] ----------------------------------------------------- */
 
-#define EAGER_ATTENTION(...)                                        \
-    {                                                               \
-        .forward = {BODY_ROWS(eager_attention)},                    \
-        .backward = {BODY_ROWS(eager_attention_backward)},          \
-        .late_backward = {[AC_FULL] = BODY_ROWS(eager_region_end)}, \
-        .boundary = EAGER_RESIDUAL, .grads = {__VA_ARGS__},         \
+#define EAGER_ATTENTION(...)                                                                  \
+    {                                                                                         \
+        .forward = {BODY_ROWS(eager_attention)},                                              \
+        .backward = {BODY_ROWS(eager_attention_backward)}, .late_backward = EAGER_REGION_END, \
+        .boundary = EAGER_RESIDUAL, .grads = {__VA_ARGS__},                                   \
     }
-#define EAGER_MLP(...)                                              \
-    {                                                               \
-        .forward = {BODY_ROWS(eager_mlp)},                          \
-        .backward = {BODY_ROWS(eager_mlp_backward)},                \
-        .boundary = EAGER_RESIDUAL, .grads = {__VA_ARGS__},         \
+#define EAGER_MLP(...)                                                                  \
+    {                                                                                   \
+        .forward = {BODY_ROWS(eager_mlp)}, .backward = {BODY_ROWS(eager_mlp_backward)}, \
+        .boundary = EAGER_RESIDUAL, .grads = {__VA_ARGS__},                             \
     }
-#define COMPILED(core, d_in, ...)                                   \
-    {                                                               \
-        .forward = {BODY_ROWS(compiled_norm), BODY_ROWS(core)},     \
-        .backward = {BODY_ROWS(core##_backward)},                   \
-        .late_forward = BODY_ROWS(core##_end),                      \
-        .late_backward = {[AC_NONE] = BODY_ROWS(core##_late),       \
-                          [AC_FULL] = BODY_ROWS(core##_late_full)}, \
-        .boundary = {IN, OUT, D_OUT, d_in}, .grads = {__VA_ARGS__}, \
+#define COMPILED(core, late_op, d_in, ...)                                               \
+    {                                                                                    \
+        .forward = {BODY_ROWS(compiled_norm), BODY_ROWS(core)},                          \
+        .backward = {BODY_ROWS(core##_backward)}, .late_forward = BODY_ROWS(core##_end), \
+        .late_backward = {[AC_NONE] = BODY_ROWS(core##_late),                            \
+                          [AC_FULL] = BODY_ROWS(core##_late_full),                       \
+                          [AC_OP] = BODY_ROWS(late_op)},                                 \
+        .boundary = {IN, OUT, D_OUT, d_in}, .grads = {__VA_ARGS__},                      \
     }
 #define ATTENTION_GRADS G_QKV, G_O, G_NORM
 #define MLP_GRADS G_UP, G_DOWN, G_NORM
@@ -161,10 +170,10 @@ static const struct body_part eager_cores[2][2] = {
     {EAGER_ATTENTION(BIASED_ATTENTION_GRADS), EAGER_MLP(BIASED_MLP_GRADS)},
 };
 static const struct body_part compiled_parts[2][2] = {
-    {COMPILED(compiled_attention, D_NORMED, ATTENTION_GRADS),
-     COMPILED(compiled_mlp, D_IN, MLP_GRADS)},
-    {COMPILED(compiled_attention, D_NORMED, BIASED_ATTENTION_GRADS),
-     COMPILED(compiled_mlp, D_IN, BIASED_MLP_GRADS)},
+    {COMPILED(compiled_attention, compiled_attention_late_op, D_NORMED, ATTENTION_GRADS),
+     COMPILED(compiled_mlp, compiled_mlp_late_op, D_IN, MLP_GRADS)},
+    {COMPILED(compiled_attention, compiled_attention_late_full, D_NORMED, BIASED_ATTENTION_GRADS),
+     COMPILED(compiled_mlp, compiled_mlp_late_full, D_IN, BIASED_MLP_GRADS)},
 };
 
 /* Compilation and checkpointing go block by block: the rest is the same in all profiles. */

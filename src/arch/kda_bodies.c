@@ -138,13 +138,13 @@ static const struct body_row projections_backward[] = {
 /* In the order of registration: a flat model's FP32 parameters come before all modules. */
 #define MATRIX_GRADS \
     G_Q, G_K, G_V, G_Q_CONV, G_K_CONV, G_V_CONV, G_F_A, G_F_B, G_B, G_G_A, G_G_B, G_O_NORM, G_O
-#define CORE(...)                                                                               \
-    {                                                                                           \
-        .forward = {BODY_ROWS(attention)},                                                      \
-        .backward = {BODY_ROWS(gate_backward), BODY_ROWS(chunk_backward),                       \
-                     BODY_ROWS(projections_backward)},                                          \
-        .late_backward = {[AC_FULL] = BODY_ROWS(eager_region_end)}, .boundary = EAGER_RESIDUAL, \
-        .grads = {__VA_ARGS__}, .same = norm_same,                                              \
+#define CORE(...)                                                                              \
+    {                                                                                          \
+        .forward = {BODY_ROWS(attention)},                                                     \
+        .backward = {BODY_ROWS(gate_backward), BODY_ROWS(chunk_backward),                      \
+                     BODY_ROWS(projections_backward)},                                         \
+        .late_backward = EAGER_REGION_END, .boundary = EAGER_RESIDUAL, .grads = {__VA_ARGS__}, \
+        .same = norm_same,                                                                     \
     }
 static const struct body_part attention_cores[2] = {
     CORE(MATRIX_GRADS, G_A_LOG, G_DT_BIAS, G_NORM),

@@ -139,5 +139,6 @@ const struct arch arch_llama = {
     .build = build,
     .bodies = llama_bodies,
     .prefix = "model.",
+    .lora_targets = "q_proj:v_proj",
     .extra = extra,
 };

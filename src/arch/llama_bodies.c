@@ -176,6 +176,17 @@ static const struct body_row compiled_mlp_late_full[] = {
     ENDS(NO_TENSOR), /* attention's first row comes before all of these */
     ENDS(D_OUT),
 };
+/* The cache is let go of last, the latest result first. */
+static const struct body_row compiled_attention_late_op[] = {
+    HELD(NORMED, D_OUT, D_NORMED, D_NORMED2),
+    HELD(LSE, ATTENDED, V, Q),
+    HELD(IN),
+};
+static const struct body_row compiled_mlp_late_op[] = {
+    ENDS(NO_TENSOR),
+    HELD(GATE),
+    ENDS(D_OUT),
+};
 
 /* ---- parts -------------------------------------------------------------------------------- */
 
@@ -191,7 +202,7 @@ static const struct body_row compiled_mlp_late_full[] = {
 static const struct body_part eager_attention_core = {
     .forward = {BODY_ROWS(eager_attention)},
     .backward = {BODY_ROWS(eager_attention_backward)},
-    .late_backward = {[AC_FULL] = BODY_ROWS(eager_region_end)},
+    .late_backward = EAGER_REGION_END,
     .boundary = EAGER_RESIDUAL,
     .grads = ATTENTION_GRADS,
     .same = eager_same,
@@ -202,7 +213,8 @@ static const struct body_part compiled_attention_part = {
     .backward = {BODY_ROWS(compiled_attention_backward)},
     .late_forward = BODY_ROWS(compiled_attention_end),
     .late_backward = {[AC_NONE] = BODY_ROWS(compiled_attention_late),
-                      [AC_FULL] = BODY_ROWS(compiled_attention_late_full)},
+                      [AC_FULL] = BODY_ROWS(compiled_attention_late_full),
+                      [AC_OP] = BODY_ROWS(compiled_attention_late_op)},
     .boundary = {IN, OUT, D_OUT, D_NORMED3},
     .grads = ATTENTION_GRADS,
     .same = compiled_same,
@@ -213,7 +225,8 @@ static const struct body_part compiled_mlp_part = {
     .backward = {BODY_ROWS(compiled_mlp_backward)},
     .late_forward = BODY_ROWS(compiled_mlp_end),
     .late_backward = {[AC_NONE] = BODY_ROWS(compiled_mlp_late),
-                      [AC_FULL] = BODY_ROWS(compiled_mlp_late_full)},
+                      [AC_FULL] = BODY_ROWS(compiled_mlp_late_full),
+                      [AC_OP] = BODY_ROWS(compiled_mlp_late_op)},
     .boundary = {IN, OUT, D_OUT, D_IN},
     .grads = MLP_GRADS,
 };
@@ -229,8 +242,8 @@ enum status llama_bodies(const struct model *model, struct body_builder *builder
 
     builder->tensors = body_tensors; /* the builder has the sizes, and no block differs */
     if (options->ops == OPS_TORCH_COMPILE)
-        status = block_bodies(builder, &compiled_attention_part, &compiled_mlp_part, NO_TENSOR,
-                              err);
+        status =
+            block_bodies(builder, &compiled_attention_part, &compiled_mlp_part, NO_TENSOR, err);
     else
         status = block_bodies(builder, &attention, &mlp, PRODUCT, err);
     return status ? status : outer_bodies(model, norm, false, builder, err);

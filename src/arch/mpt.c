@@ -184,5 +184,6 @@ const struct arch arch_mpt = {
     .bodies = gpt_bodies,
     .norm_is_fused = true,
     .prefix = "transformer.",
+    .lora_targets = "Wqkv",
     .extra = extra,
 };

@@ -41,7 +41,7 @@ static const struct body_row mlp_backward[] = {
 static const struct body_part attention_core = {
     .forward = {BODY_ROWS(attention)},
     .backward = {BODY_ROWS(attention_backward)},
-    .late_backward = {[AC_FULL] = BODY_ROWS(eager_region_end)},
+    .late_backward = EAGER_REGION_END,
     .boundary = EAGER_RESIDUAL,
     .grads = {G_QKV, G_O, G_NORM, G_NORM_BIAS},
 };

@@ -9,17 +9,19 @@
 #include "src/cli/command.h"
 #include "src/cli/model_shards.h"
 #include "src/json.h"
+#include "src/lora.h"
 #include "src/model.h"
 #include "src/model_json.h"
 
-/* What training holds of every parameter, in its storage dtype: AdamW has two moments. */
+/* What training holds of a parameter, in its storage dtype: AdamW has two moments. */
 static const struct state_kind {
     const char *name, *key;
     unsigned copies;
+    bool of_trained; /* of frozen ones it has none */
 } state_kinds[] = {
-    {"parameters", "parameters_bytes", 1},
-    {"gradients", "gradients_bytes", 1},
-    {"optimizer", "optimizer_bytes", 2},
+    {"parameters", "parameters_bytes", 1, false},
+    {"gradients", "gradients_bytes", 1, true},
+    {"optimizer", "optimizer_bytes", 2, true},
 };
 enum { STATE_N = sizeof state_kinds / sizeof *state_kinds };
 
@@ -37,6 +39,8 @@ static enum status sum_states(const struct model *model, struct states *out, str
             return err_set(err, STATUS_INPUT, "'%s' passes 64 bits", model->params[i].name);
         for (unsigned kind = 0; kind < STATE_N; kind++) {
             uint64_t held;
+            if (state_kinds[kind].of_trained && !model->params[i].trainable)
+                continue;
             if (__builtin_mul_overflow(bytes, (uint64_t)state_kinds[kind].copies, &held) ||
                 __builtin_add_overflow(states.bytes[kind], held, &states.bytes[kind]) ||
                 __builtin_add_overflow(states.total, held, &states.total))
@@ -81,7 +85,7 @@ static void add_params(const struct model *model, const struct term *term, const
         if (!shown[i])
             continue;
         char count[32];
-        text_add(out, "  %s", param->name);
+        text_add(out, "  %s ", param->name);
         text_pad(out, 54);
         const char *dtype = param->stored ? param->stored : dtype_name((enum dtype)param->storage);
         text_add(out, "%-5s%14s  ", dtype, text_count(param->numel, count));
@@ -217,6 +221,8 @@ static enum status show(const struct options *options, struct output *out, struc
     struct states states = {0};
     enum status status =
         model_open(options->operands[1], option_number(options, OPTION_LAYERS), arena, &model, err);
+    if (status == STATUS_OK && option_given(options, OPTION_LORA))
+        status = lora_add(&model, option_text(options, OPTION_LORA), arena, err);
     if (status == STATUS_OK)
         status = sum_states(&model, &states, err);
     if (status == STATUS_OK && option_given(options, OPTION_SHARDS))

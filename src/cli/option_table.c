@@ -33,7 +33,8 @@ static const char *const reshard_words[] = {[RESHARD_AUTO] = "auto",
                                             [RESHARD_NO] = "no",
                                             [RESHARD_ALL_BUT_LAST] = "all-but-last",
                                             NULL};
-static const char *const ac_words[] = {[AC_NONE] = "none", [AC_FULL] = "full", NULL};
+static const char *const ac_words[] = {
+    [AC_NONE] = "none", [AC_FULL] = "full", [AC_OP] = "op", NULL};
 static const char *const ops_words[] = {
     [OPS_TORCH_EAGER] = "torch-eager", [OPS_TORCH_COMPILE] = "torch-compile", NULL};
 static const char *const norm_words[] = {
@@ -237,8 +238,11 @@ const struct option_info option_table[OPTION_N] = {
         "log-loss", STEP, OPTION_WORD, .words = yes_words, .otherwise = "no", .in_force = true,
         .help = "the host reads the mean loss of all GPUs after each step"},
     [OPTION_AC] = {
-        "ac", STEP, OPTION_WORD, .words = ac_words, .initial = "none", .list = true, .in_force = true,
-        .help = "activation checkpointing; full: each block is computed again in backward"},
+        "ac", STEP, OPTION_WORD_OR_COUNT, "every:K", .words = ac_words, .before_count = "every:",
+        .least = 1, .initial = "none", .list = true, .in_force = true,
+        .help = "activation checkpointing; full: each block is computed again in backward; op: all of "
+                "it but attention and every second matrix product; every:K: every K-th block as full, "
+                "the others not at all"},
     [OPTION_OPS] = {
         "ops", STEP, OPTION_WORD, .words = ops_words, .initial = "torch-eager", .in_force = true,
         .help = "whose kernels and buffers a block has"},
@@ -256,6 +260,11 @@ const struct option_info option_table[OPTION_N] = {
     [OPTION_LAYERS] = {
         "layers", UNITS | COMMAND_MODEL, OPTION_COUNT, "N", .least = 1, .most = MODEL_MAX_LAYERS,
         .otherwise = "all", .in_force = true, .help = "cut the model to its first N blocks"},
+    [OPTION_LORA] = {
+        "lora", UNITS | COMMAND_MODEL, OPTION_TEXT, "r=N,alpha=F,targets=A:B", .otherwise = "none",
+        .in_force = true,
+        .help = "freeze the model and train low-rank adapters of rank r beside the linear layers that "
+                "are named; without targets the family's own, of llama q_proj and v_proj"},
     [OPTION_WHAT_IF] = {
         "what-if", COMMAND_SIM | COMMAND_EXPLAIN, OPTION_WORDS, .words = bracket_words,
         .help = bracket_help},

@@ -61,7 +61,8 @@ static enum status parse_word(const struct option_info *info, const char *text, 
         snprintf(all + length, sizeof all - length, "%s %s", i ? "," : "", info->words[i]);
     }
     if (info->kind == OPTION_WORD_OR_COUNT)
-        snprintf(all + strlen(all), sizeof all - strlen(all), ", or a number");
+        snprintf(all + strlen(all), sizeof all - strlen(all), ", or %s",
+                 info->before_count ? info->argument : "a number");
     err_set(err, STATUS_USAGE, "--%s: unknown value '%.80s'", info->name, text);
     return options_hint(err, text, info->words, all);
 }
@@ -139,14 +140,24 @@ static enum status parse_real(const struct option_info *info, const char *text, 
     return STATUS_OK;
 }
 
+/* The number in a value that is no word, or NULL. */
+static const char *find_count(const struct option_info *info, const char *text)
+{
+    const char *before = info->before_count;
+    if (before)
+        return strncmp(text, before, strlen(before)) ? NULL : text + strlen(before);
+    return *text && !text[strspn(text, "0123456789")] ? text : NULL;
+}
+
 /* A number is kept beside the index that comes after all words. */
 static enum status parse_word_or_count(const struct option_info *info, const char *text,
                                        struct option_value *out, struct err *err)
 {
-    if (!*text || text[strspn(text, "0123456789")])
+    const char *count = find_count(info, text);
+    if (!count)
         return parse_word(info, text, &out->number, err);
     out->number = count_names(info->words);
-    return parse_count(info, text, &out->count, err);
+    return parse_count(info, count, &out->count, err);
 }
 
 static enum status parse_value(const struct option_info *info, const char *text,

@@ -79,6 +79,7 @@ enum option_id {
     OPTION_ALLOCATOR,
     OPTION_MEMORY,
     OPTION_LAYERS,
+    OPTION_LORA,
     OPTION_WHAT_IF,
     OPTION_PROGRAM,
     OPTION_EXPAND,
@@ -119,6 +120,7 @@ struct option_info {
     const char *argument;     /* what the help calls the value; of words: beside these */
     const char *const *words; /* of WORD, WORD_OR_COUNT and WORDS: ends with NULL */
     uint64_t least, most;     /* of a COUNT; most 0: all that 64 bits hold */
+    const char *before_count; /* of a WORD_OR_COUNT: stands before the number; NULL: nothing does */
     const char *initial;      /* the default, as one would type it, or NULL */
     bool list;                /* `plan` takes several values, and compares them */
     const char *initial_list; /* the default of that where it is another, or NULL */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "src/cli/term.h"
+#include "src/lora.h"
 #include "src/schedule/system.h"
 #include "src/verify.h"
 
@@ -65,6 +66,14 @@ static struct fsdp1_options fsdp1_options_from(const struct options *options)
     };
 }
 
+/* A number is that of every so-many-th block, and these are checkpointed fully. */
+static void set_checkpointing(const struct options *options, struct plan_options *out)
+{
+    const struct option_value *ac = &options->values[OPTION_AC];
+    out->ac = ac->count > 0 ? AC_FULL : (enum checkpointing)ac->number;
+    out->ac_every = ac->count;
+}
+
 struct plan_options prepare_plan_options(const struct options *options,
                                          const struct cluster *cluster)
 {
@@ -95,7 +104,7 @@ struct plan_options prepare_plan_options(const struct options *options,
     out.log_loss = option_number(options, OPTION_LOG_LOSS);
     out.prefetch = option_number(options, OPTION_PREFETCH);
     out.prefetch_backward = option_number(options, OPTION_PREFETCH_BACKWARD);
-    out.ac = (enum checkpointing)option_number(options, OPTION_AC);
+    set_checkpointing(options, &out);
     out.ops = (enum ops_profile)option_number(options, OPTION_OPS);
     out.norm = (enum norm_kind)option_number(options, OPTION_NORM);
     out.workspace_bytes = cluster->workspace_bytes;
@@ -162,7 +171,10 @@ enum status prepare_open(const struct options *options, const char *model_json,
         return status;
     if (model_json)
         return model_open_json(model_json, what, layers, &out->opened, &out->model, err);
-    return model_open(what, layers, &out->opened, &out->model, err);
+    status = model_open(what, layers, &out->opened, &out->model, err);
+    if (status == STATUS_OK && option_given(options, OPTION_LORA))
+        status = lora_add(&out->model, option_text(options, OPTION_LORA), &out->opened, err);
+    return status;
 }
 
 enum status prepare_plan(struct options *options, struct prepared *prepared, struct err *err)
