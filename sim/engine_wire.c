@@ -12,7 +12,7 @@
 
 /* Work of a ns alone: a whole number also for each of up to COMM_N that share. */
 enum { WORK_OF_NS = 60 };
-_Static_assert(COMM_N == 5, "1 to COMM_N divide WORK_OF_NS");
+_Static_assert(COMM_N == 6, "1 to COMM_N divide WORK_OF_NS");
 
 static struct span *open_span(const struct engine *engine, const struct comm_queue *comm)
 {

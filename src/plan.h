@@ -116,6 +116,14 @@ struct unit {
      */
     uint32_t first_segment, last_segment;
     uint16_t outer; /* the innermost unit around it, or NO_UNIT */
+    /*
+     * Parameters on different meshes are groups, and each of them is a unit of the same modules: one
+     * after the other, in the order in which their hooks fire in forward. Index among them, and the
+     * next one or NO_UNIT.
+     */
+    uint8_t group;
+    bool on_second_mesh;
+    uint16_t next_group;
     bool reshard_after_forward;
     bool unshard_in_backward;
     bool host_sync;      /* the host waits for its forward */
@@ -151,7 +159,8 @@ struct plan {
     uint16_t *inner_units;
     struct grad_place *grad_places;
     uint32_t n_unit, n_segment;
-    bool has_root; /* unit 0 is the root; a root without parameters is not in units */
+    bool
+        has_root; /* unit 0 (and its next group) is the root; one without parameters is not there */
 };
 
 /*
@@ -166,6 +175,11 @@ enum status plan_resolve(const struct model *model, const struct plan_options *o
 static inline bool plan_fills_zeros(const struct plan *plan, const struct param_policy *policy)
 {
     return plan->options.zero_unused && policy->managed && policy->trainable && !policy->has_grad;
+}
+
+static inline bool plan_is_root(const struct plan *plan, uint32_t unit)
+{
+    return plan->has_root && unit == plan->units[unit].group;
 }
 
 /* The bodies' view of the plan. */

@@ -39,8 +39,44 @@ static void own_modules(struct cut *cut)
         if (owner[i] != outer)
             note_module(cut, draft, i, outer);
     }
+}
+
+/* Parameters as fully_shard finds them: of a module after those of its children. */
+static uint32_t visit_params(const struct model *model, uint32_t module, uint32_t *order,
+                             uint32_t n)
+{
+    const struct module *at = &model->modules[module];
+
+    for (uint32_t child = module + 1; child < at->end; child = model->modules[child].end)
+        n = visit_params(model, child, order, n);
+    for (uint32_t param = at->first_param; param < at->end_param; param++)
+        if (model->params[param].module == module)
+            order[n++] = param;
+    return n;
+}
+
+static void count_param(struct cut *cut, uint32_t param)
+{
+    struct cut_unit *unit = &cut->units[cut_owner(cut, param)];
+    const uint8_t mesh = cut->plan->policy[param].second_mesh;
+
+    if (unit->n_param++ == 0)
+        unit->first_mesh = mesh;
+    unit->on_mesh[mesh]++;
+    cut->mesh[param] = mesh;
+}
+
+/* Groups come in the order of their first parameters. What a unit ignores is with the first one. */
+static void own_params(struct cut *cut)
+{
+    cut->order = arena_array(cut->arena, uint32_t, cut->model->n_param);
+    visit_params(cut->model, 0, cut->order, 0);
     for (uint32_t i = 0; i < cut->model->n_param; i++)
-        cut->units[cut_owner(cut, i)].n_param += cut_is_managed(cut, i);
+        if (cut_is_managed(cut, cut->order[i]))
+            count_param(cut, cut->order[i]);
+    for (uint32_t i = 0; i < cut->model->n_param; i++)
+        if (!cut_is_managed(cut, i))
+            cut->mesh[i] = cut->units[cut_owner(cut, i)].first_mesh;
 }
 
 const char *cut_unit_name(const struct cut *cut, uint32_t draft)
@@ -155,29 +191,46 @@ static bool has_outer(const struct cut *cut, uint32_t draft)
            (cut->units[draft].outer != cut_root(cut) || cut->plan->has_root);
 }
 
+static void number_group(struct cut *cut, uint32_t draft, uint8_t mesh)
+{
+    struct cut_unit *from = &cut->units[draft];
+    struct plan *plan = cut->plan;
+    const char *name = cut_unit_name(cut, draft);
+    from->unit[mesh] = (uint16_t)plan->n_unit++;
+    plan->units[from->unit[mesh]] =
+        (struct unit){.name = mesh ? arena_printf(cut->arena, "%s on mesh 2", name) : name,
+                      .n_param = from->on_mesh[mesh],
+                      .first_segment = from->first_segment,
+                      .last_segment = from->last_segment,
+                      .outer = has_outer(cut, draft) ? cut_first_unit(cut, from->outer) : NO_UNIT,
+                      .group = mesh != from->first_mesh,
+                      .on_second_mesh = mesh,
+                      .next_group = NO_UNIT};
+}
+
 /* A unit takes the next place, after those around it that begin with the same segment. */
 static void number_unit(struct cut *cut, uint32_t draft)
 {
     struct cut_unit *from = &cut->units[draft];
     struct plan *plan = cut->plan;
-    if (from->unit != NO_UNIT)
+    if (cut_first_unit(cut, draft) != NO_UNIT)
         return;
     if (has_outer(cut, draft))
         number_unit(cut, from->outer);
-    from->unit = (uint16_t)plan->n_unit++;
-    plan->units[from->unit] =
-        (struct unit){.name = cut_unit_name(cut, draft),
-                      .n_param = from->n_param,
-                      .first_segment = from->first_segment,
-                      .last_segment = from->last_segment,
-                      .outer = has_outer(cut, draft) ? cut->units[from->outer].unit : NO_UNIT};
+    number_group(cut, draft, from->first_mesh);
+    if (from->on_mesh[!from->first_mesh] > 0) {
+        plan->units[from->unit[from->first_mesh]].next_group = (uint16_t)plan->n_unit;
+        number_group(cut, draft, !from->first_mesh);
+    }
 }
 
-/* A unit that owns parameters of the segment and is not its own. */
+/* A unit that owns parameters of the segment and is not its own; one without is none. */
 static void note_inner(struct cut *cut, struct segment *segment, uint16_t unit)
 {
     struct plan *plan = cut->plan;
 
+    if (unit == segment->unit || unit == NO_UNIT)
+        return;
     for (uint32_t i = 0; i < segment->n_inner; i++)
         if (plan->inner_units[segment->inner + i] == unit)
             return;
@@ -199,13 +252,14 @@ static void number_segment(struct cut *cut, uint32_t s)
     const uint32_t owner = cut->piece_owner[segment->piece];
 
     number_unit(cut, owner);
-    segment->unit = cut->units[owner].unit;
+    segment->unit = cut_first_unit(cut, owner);
     segment->inner = n_inner_units(cut->plan, s);
     for (uint32_t k = segment->grad; k < cut->segment_end[s]; k++) {
-        const uint32_t draft = cut_owner(cut, cut->model->piece_params[k]);
+        const uint32_t param = cut->model->piece_params[k];
+        const uint32_t draft = cut_owner(cut, param);
         number_unit(cut, draft);
-        if (draft != owner)
-            note_inner(cut, segment, cut->units[draft].unit);
+        note_inner(cut, segment, cut_first_unit(cut, draft));
+        note_inner(cut, segment, cut_unit_of(cut, param));
     }
 }
 
@@ -213,28 +267,14 @@ static void number_units(struct cut *cut)
 {
     struct plan *plan = cut->plan;
     uint32_t root = cut_root(cut);
-    plan->units = arena_array(cut->arena, struct unit, root + 1);
+    plan->units = arena_array(cut->arena, struct unit, (size_t)MESH_N * (root + 1));
     plan->has_root = cut->units[root].n_param > 0;
     for (uint32_t i = 0; i <= root; i++)
-        cut->units[i].unit = NO_UNIT;
+        cut->units[i].unit[0] = cut->units[i].unit[1] = NO_UNIT;
     if (plan->has_root)
         number_unit(cut, root);
     for (uint32_t i = 0; i < plan->n_segment; i++)
         number_segment(cut, i);
-}
-
-/* Parameters as fully_shard finds them: of a module after those of its children. */
-static uint32_t visit_params(const struct model *model, uint32_t module, uint32_t *order,
-                             uint32_t n)
-{
-    const struct module *at = &model->modules[module];
-
-    for (uint32_t child = module + 1; child < at->end; child = model->modules[child].end)
-        n = visit_params(model, child, order, n);
-    for (uint32_t param = at->first_param; param < at->end_param; param++)
-        if (model->params[param].module == module)
-            order[n++] = param;
-    return n;
 }
 
 /* Managed parameters by unit; member counts those that have a gradient. */
@@ -244,7 +284,6 @@ static void place_params(struct cut *cut, uint32_t *member)
     const struct model *model = cut->model;
     uint32_t *filled = arena_array(cut->arena, uint32_t, plan->n_unit);
     uint32_t *n_grad = arena_array(cut->arena, uint32_t, plan->n_unit);
-    uint32_t *order = arena_array(cut->arena, uint32_t, model->n_param);
     uint32_t next = 0;
 
     for (uint32_t i = 0; i < plan->n_unit; i++) {
@@ -252,12 +291,11 @@ static void place_params(struct cut *cut, uint32_t *member)
         next += plan->units[i].n_param;
     }
     plan->unit_params = arena_array(cut->arena, uint32_t, next + 1);
-    visit_params(model, 0, order, 0);
     for (uint32_t i = 0; i < model->n_param; i++) {
-        const uint32_t param = order[i];
+        const uint32_t param = cut->order[i];
         if (!cut_is_managed(cut, param))
             continue;
-        const uint16_t unit = cut->units[cut_owner(cut, param)].unit;
+        const uint16_t unit = cut_unit_of(cut, param);
         plan->unit_params[plan->units[unit].param + filled[unit]++] = param;
         if (plan->policy[param].has_grad)
             member[param] = n_grad[unit]++;
@@ -283,7 +321,7 @@ static void place_grads(struct cut *cut, const uint32_t *member)
     for (uint32_t s = 0; s < plan->n_segment; s++)
         for (uint32_t k = plan->segments[s].grad; k < cut->segment_end[s]; k++) {
             const uint32_t param = model->piece_params[k];
-            const uint16_t unit = cut->units[cut_owner(cut, param)].unit;
+            const uint16_t unit = cut_unit_of(cut, param);
             plan->grad_places[k] = (struct grad_place){
                 .part = part_of(plan, &plan->segments[s], unit), .member = member[param]};
         }
@@ -291,7 +329,7 @@ static void place_grads(struct cut *cut, const uint32_t *member)
 
 static bool reshards(const struct plan *plan, uint32_t unit)
 {
-    bool is_root = plan->has_root && unit == 0;
+    const bool is_root = plan_is_root(plan, unit);
     switch (plan->options.reshard) {
     case RESHARD_YES:
     case RESHARD_RANKS:
@@ -299,7 +337,8 @@ static bool reshards(const struct plan *plan, uint32_t unit)
     case RESHARD_NO:
         return false;
     case RESHARD_ALL_BUT_LAST:
-        return !is_root && unit != plan->n_unit - 1;
+        return !is_root && unit + 1 != plan->n_unit &&
+               plan->units[unit].next_group + 1u != plan->n_unit;
     default:
         return !is_root;
     }
@@ -337,8 +376,10 @@ static void set_switches(struct cut *cut)
     for (uint32_t i = 0; i < plan->n_unit; i++) {
         struct unit *unit = &plan->units[i];
         unit->reshard_after_forward = reshards(plan, i);
-        unit->unshard_in_backward = !matches_any(skipped, unit->name, cut->arena);
-        unit->host_sync = matches_any(plan->options.host_sync, unit->name, cut->arena);
+        const char *name = plan->units[i - unit->group].name;
+        unit->unshard_in_backward = !matches_any(skipped, name, cut->arena);
+        unit->host_sync =
+            unit->group == 0 && matches_any(plan->options.host_sync, name, cut->arena);
         /* a step begins with token ids, which carry no gradient */
         unit->input_has_grad = grads_before[unit->first_segment];
         unit->has_backward = grads_before[unit->last_segment + 1];
@@ -360,11 +401,13 @@ enum status plan_cut(struct plan *plan, const struct unit_drafts *drafts, struct
                       .arena = arena,
                       .units = arena_array(arena, struct cut_unit, drafts->n_draft + 1),
                       .module_owner = arena_array(arena, uint32_t, model->n_module),
+                      .mesh = arena_array(arena, uint8_t, model->n_param),
                       .piece_owner = arena_array(arena, uint32_t, model->n_piece),
                       .segment_end = arena_array(arena, uint32_t, model->n_piece),
                       .first_segment_of = arena_array(arena, uint32_t, model->n_param),
                       .last_segment_of = arena_array(arena, uint32_t, model->n_param)};
     own_modules(&cut);
+    own_params(&cut);
     enum status status = cut_refuse_units(&cut, err);
     if (!status)
         status = own_pieces(&cut, err);

@@ -9,6 +9,8 @@
 
 #include "src/plan_cut.h"
 
+enum { MESH_N = 2 }; /* the plan's, and the second */
+
 /* What is known of one draft while it becomes a unit. */
 struct cut_unit {
     uint32_t n_param, n_trained;          /* managed ones */
@@ -16,7 +18,9 @@ struct cut_unit {
     uint32_t first_segment, last_segment; /* of all that is inside its modules */
     uint32_t n_module, shown[3], last;    /* its outermost modules, for the name */
     bool in_a_row;                        /* they are neighbours under one parent */
-    uint16_t unit;                        /* in plan.units, NO_UNIT before it has a place */
+    uint32_t on_mesh[MESH_N];             /* managed parameters */
+    uint8_t first_mesh;                   /* that of its first one */
+    uint16_t unit[MESH_N];                /* in plan.units, NO_UNIT where there is none (yet) */
 };
 
 struct cut {
@@ -26,6 +30,8 @@ struct cut {
     struct arena *arena;
     struct cut_unit *units; /* one for each draft and the root's */
     uint32_t *module_owner; /* draft */
+    uint32_t *order;        /* parameters as fully_shard finds them */
+    uint8_t *mesh;          /* of a parameter */
     uint32_t *piece_owner;  /* draft: the one around all others that own parameters of it */
     uint32_t *segment_end;  /* one past its last in model.piece_params */
     uint32_t cap_inner;
@@ -54,6 +60,19 @@ static inline bool cut_is_around(const struct cut *cut, uint32_t outer, uint32_t
 static inline bool cut_is_managed(const struct cut *cut, uint32_t param)
 {
     return cut->plan->policy[param].managed;
+}
+
+/* The unit of a parameter, once it has a place. */
+static inline uint16_t cut_unit_of(const struct cut *cut, uint32_t param)
+{
+    return cut->units[cut_owner(cut, param)].unit[cut->mesh[param]];
+}
+
+/* Of a unit's groups the first one. */
+static inline uint16_t cut_first_unit(const struct cut *cut, uint32_t draft)
+{
+    const struct cut_unit *unit = &cut->units[draft];
+    return unit->unit[unit->first_mesh];
 }
 
 /* plan_cut.c */

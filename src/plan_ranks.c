@@ -62,6 +62,29 @@ static enum status check_reshard(struct plan *plan, struct err *err)
     return STATUS_OK;
 }
 
+/* A unit has groups since 2.15; what a mesh has beyond its shards is that of one mesh here. */
+static enum status check_second_mesh(const struct plan *plan, struct err *err)
+{
+    const struct plan_options *o = &plan->options;
+    const struct {
+        bool broken;
+        const char *words;
+    } rules[] = {
+        {o->policy.behavior == BEHAVIOR_TORCH_2_11,
+         "with behavior torch-2.11, which has one group of parameters in a unit; 2.15 has several"},
+        {o->replicas > 1, "with replicas is not modelled"},
+        {o->reshard == RESHARD_RANKS, "with reshard to groups of ranks is not modelled"},
+        {o->separate_reduce_comm, "with separate-reduce-comm is not modelled"},
+        {o->clip, "with clip: clip_grad_norm_ takes gradients of one mesh"},
+        {o->scaler, "with scaler is not modelled"},
+    };
+
+    for (size_t i = 0; i < sizeof rules / sizeof *rules && o->policy.second_mesh; i++)
+        if (rules[i].broken)
+            return err_set(err, STATUS_USAGE, "second-mesh %s", rules[i].words);
+    return STATUS_OK;
+}
+
 enum status plan_ranks(struct plan *plan, struct err *err)
 {
     struct plan_options *o = &plan->options;
@@ -76,5 +99,7 @@ enum status plan_ranks(struct plan *plan, struct err *err)
     plan->gpus_per_node = o->gpus / o->nodes;
     plan->shard_ranks = o->gpus / o->replicas;
     status = check_replicas(plan, err);
-    return status ? status : check_reshard(plan, err);
+    if (!status)
+        status = check_reshard(plan, err);
+    return status ? status : check_second_mesh(plan, err);
 }

@@ -78,27 +78,36 @@ static enum status refuse_lists(const struct cut *cut, struct err *err)
     return STATUS_OK;
 }
 
-/* Each unit by itself, under the rules of the behavior. */
-static enum status refuse_dtypes(const struct cut *cut, struct err *err)
+static enum status refuse_group(const struct cut *cut, uint32_t draft, uint8_t mesh,
+                                uint32_t *params, struct err *err)
 {
     const struct plan_options *options = &cut->plan->options;
-    uint32_t *params = arena_array(cut->arena, uint32_t, cut->model->n_param);
-    struct text broken;
+    struct eligible_unit unit = {.name = cut_unit_name(cut, draft),
+                                 .model = cut->model,
+                                 .policy = cut->plan->policy,
+                                 .params = params};
     enum status status = STATUS_OK;
+    struct text broken;
 
     text_init(&broken);
-    for (uint32_t draft = 0; draft <= cut_root(cut) && !status; draft++) {
-        struct eligible_unit unit = {.name = cut_unit_name(cut, draft),
-                                     .model = cut->model,
-                                     .policy = cut->plan->policy,
-                                     .params = params};
-        for (uint32_t i = 0; i < cut->model->n_param; i++)
-            if (cut_owner(cut, i) == draft && cut_is_managed(cut, i))
-                params[unit.n_param++] = i;
-        if (eligible_unit(&unit, options->policy.behavior, options->arrange, &broken))
-            status = err_set(err, STATUS_NO, "%.*s", (int)strcspn(broken.at, "\n"), broken.at);
-    }
+    for (uint32_t i = 0; i < cut->model->n_param; i++)
+        if (cut_owner(cut, i) == draft && cut->mesh[i] == mesh && cut_is_managed(cut, i))
+            params[unit.n_param++] = i;
+    if (eligible_unit(&unit, options->policy.behavior, options->arrange, &broken))
+        status = err_set(err, STATUS_NO, "%.*s", (int)strcspn(broken.at, "\n"), broken.at);
     text_release(&broken);
+    return status;
+}
+
+/* Each group of each unit by itself, under the rules of the behavior. */
+static enum status refuse_dtypes(const struct cut *cut, struct err *err)
+{
+    uint32_t *params = arena_array(cut->arena, uint32_t, cut->model->n_param);
+    enum status status = STATUS_OK;
+
+    for (uint32_t draft = 0; draft <= cut_root(cut) && !status; draft++)
+        for (uint8_t mesh = 0; mesh < MESH_N && !status; mesh++)
+            status = refuse_group(cut, draft, mesh, params, err);
     return status;
 }
 

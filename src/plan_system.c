@@ -47,6 +47,7 @@ static enum status check_schedule(const struct plan_options *o, struct err *err)
          "those are of FSDP2; it is modelled as in torch-2.11"},
         {o->policy.shard_dim, "shard-dim", "a flat parameter has one dimension"},
         {o->output_dtype != DTYPE_N, "output-dtype", "its MixedPrecision has none"},
+        {o->policy.second_mesh, "second-mesh", "a flat parameter is on one mesh"},
         {o->policy.freeze, "freeze", "frozen parts of a flat parameter are not modelled"},
     };
     return refuse_first(rules, sizeof rules / sizeof *rules, "fsdp1", err);

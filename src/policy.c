@@ -29,8 +29,9 @@ struct policy_options policy_options_default(void)
 }
 
 /* What the patterns of one option say of the parameters that they match. */
-enum list { LIST_KEEP_FP32, LIST_FREEZE, LIST_IGNORE, LIST_SHARD_DIM };
-static const char *const list_names[] = {"keep-fp32", "freeze", "ignore", "shard-dim"};
+enum list { LIST_KEEP_FP32, LIST_FREEZE, LIST_IGNORE, LIST_SHARD_DIM, LIST_SECOND_MESH };
+static const char *const list_names[] = {"keep-fp32", "freeze", "ignore", "shard-dim",
+                                         "second-mesh"};
 
 struct policy_draft {
     const struct model *model;
@@ -52,6 +53,9 @@ static void set(struct param_policy *param, enum list list, uint8_t dim)
         break;
     case LIST_SHARD_DIM:
         param->shard_dim = dim;
+        break;
+    case LIST_SECOND_MESH:
+        param->second_mesh = true;
         break;
     }
 }
@@ -146,6 +150,8 @@ enum status policy_resolve(const struct model *model, const struct policy_option
         status = read_list(&draft, LIST_IGNORE, options->ignore, err);
     if (!status)
         status = read_list(&draft, LIST_SHARD_DIM, options->shard_dim, err);
+    if (!status)
+        status = read_list(&draft, LIST_SECOND_MESH, options->second_mesh, err);
     if (status)
         return status;
     for (uint32_t i = 0; i < model->n_param; i++)

@@ -36,10 +36,11 @@ const char *behavior_name(enum behavior behavior);
 struct policy_options {
     enum behavior behavior;
     enum dtype storage, param, reduce; /* storage is of all parameters */
-    const char *keep_fp32; /* patterns of names that compute in FP32; NULL: the family's own */
-    const char *freeze;    /* patterns: requires_grad False; NULL: none */
-    const char *ignore;    /* patterns: ignored_params of fully_shard; NULL: none */
-    const char *shard_dim; /* PATTERN=DIM,…: Shard(DIM); NULL: all along dimension 0 */
+    const char *keep_fp32;   /* patterns of names that compute in FP32; NULL: the family's own */
+    const char *freeze;      /* patterns: requires_grad False; NULL: none */
+    const char *ignore;      /* patterns: ignored_params of fully_shard; NULL: none */
+    const char *shard_dim;   /* PATTERN=DIM,…: Shard(DIM); NULL: all along dimension 0 */
+    const char *second_mesh; /* patterns that shard_placement_fn puts on another mesh; NULL: none */
 };
 struct policy_options policy_options_default(void);
 
@@ -49,6 +50,7 @@ struct param_policy {
     bool managed;  /* false: ignored by fully_shard, each rank has all of it */
     bool has_grad; /* false: frozen, ignored, or without influence on the loss */
     bool trainable;
+    bool second_mesh; /* of the same ranks, but with communicators of its own */
 };
 
 /* STATUS_USAGE with the pattern where it names no parameter, or a dimension that does not exist. */

@@ -58,6 +58,8 @@ static uint64_t ranks_of(const struct plan *plan, enum comm comm)
         return o->reshard == RESHARD_RANKS ? o->reshard_ranks : 1;
     if (comm == COMM_WORLD)
         return o->replicas > 1 ? plan->world : 1;
+    if (comm == COMM_SECOND && !o->policy.second_mesh)
+        return 1;
     return plan->shard_ranks;
 }
 

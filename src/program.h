@@ -64,6 +64,7 @@ const char *stream_name(enum stream stream);
  * SHARD: the ranks that parameters are cut over. REDUCE: the same ranks once more, where a plan
  * separates reduce-scatter from all-gather. REPLICATE: those that hold the same shards. KEPT: those
  * that share what an integer reshard keeps. WORLD: all, where replicas make that one more group.
+ * SECOND: the ranks of SHARD once more, for parameters on the second mesh.
  * X(ENUM, name)
  */
 #define COMMS(X)              \
@@ -71,7 +72,8 @@ const char *stream_name(enum stream stream);
     X(REDUCE, "reduce")       \
     X(REPLICATE, "replicate") \
     X(KEPT, "kept")           \
-    X(WORLD, "world")
+    X(WORLD, "world")         \
+    X(SECOND, "second")
 
 enum comm {
 #define X(id, name) COMM_##id,

@@ -127,7 +127,7 @@ static void test_other_rank(void)
 static void test_groups(void)
 {
     static const char *const texts[] = {
-        "\"pg_count\":5",
+        "\"pg_count\":6",
         "\"pg_desc\":\"mesh_shard\",\"backend_config\":\"cuda:nccl\",\"pg_size\":8",
         "\"ranks\":[8, 9, 10, 11, 12, 13, 14, 15]",
         "ncclDevKernel_AllReduce_Sum_f32_RING_LL",

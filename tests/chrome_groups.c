@@ -12,7 +12,7 @@ enum { ROUNDS = 200 };
 
 static struct arena arena;
 
-/* Sixteen ranks, cut over eight; kept over four, with reduce-scatters apart. */
+/* Sixteen ranks, cut over eight; kept over four, with a second mesh and reduce-scatters apart. */
 static void by_hand(void)
 {
     static const struct {
@@ -26,11 +26,15 @@ static void by_hand(void)
         {13, COMM_SHARD, "10", "mesh_shard", "[8, 9, 10, 11, 12, 13, 14, 15]"},
         {0, COMM_KEPT, "15", "mesh_dim_1", "[0, 1, 2, 3]"},
         {13, COMM_KEPT, "18", "mesh_dim_1", "[12, 13, 14, 15]"},
-        {13, COMM_REDUCE, "20", "fsdp_reduce_scatter", "[8, 9, 10, 11, 12, 13, 14, 15]"},
+        {13, COMM_SECOND, "20", "mesh_second", "[8, 9, 10, 11, 12, 13, 14, 15]"},
+        {13, COMM_REDUCE, "22", "fsdp_reduce_scatter", "[8, 9, 10, 11, 12, 13, 14, 15]"},
     };
-    static const struct run run = {
-        .world = 16,
-        .comm_ranks = {[COMM_SHARD] = 8, [COMM_REDUCE] = 8, [COMM_REPLICATE] = 2, [COMM_KEPT] = 4}};
+    static const struct run run = {.world = 16,
+                                   .comm_ranks = {[COMM_SHARD] = 8,
+                                                  [COMM_REDUCE] = 8,
+                                                  [COMM_REPLICATE] = 2,
+                                                  [COMM_KEPT] = 4,
+                                                  [COMM_SECOND] = 8}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct chrome_groups groups;
         chrome_groups(&run, cases[i].rank, &arena, &groups);
@@ -44,14 +48,15 @@ static void by_hand(void)
 
 static void of_all_ranks(void)
 {
-    static const struct run run = {.world = 64,
-                                   .comm_ranks = {[COMM_SHARD] = 64, [COMM_REDUCE] = 64}};
+    static const struct run run = {
+        .world = 64, .comm_ranks = {[COMM_SHARD] = 64, [COMM_REDUCE] = 64, [COMM_SECOND] = 64}};
     struct chrome_groups groups;
     chrome_groups(&run, 7, &arena, &groups);
     is_str(groups.of[COMM_SHARD].description, "default_pg", "all ranks are the default group");
     is_str(groups.of[COMM_SHARD].name, "0", "which is the first");
     is_str(groups.of[COMM_REDUCE].description, "fsdp_reduce_scatter",
            "but reduce-scatters apart have one of their own");
+    is_str(groups.of[COMM_SECOND].description, "mesh_second", "and so has a second mesh");
     is_int((long long)groups.of[COMM_KEPT].ranks, 0, "what the run does not use is not there");
     is_str(strrchr(groups.world.shown, '.'), "., 63]", "a long list is shortened");
 }
@@ -63,6 +68,7 @@ static struct run random_run(uint64_t *random)
     return (struct run){.world = shards * replicas,
                         .comm_ranks = {[COMM_SHARD] = shards,
                                        [COMM_REDUCE] = tap_below(random, 2) ? shards : 0,
+                                       [COMM_SECOND] = tap_below(random, 2) ? shards : 0,
                                        [COMM_REPLICATE] = replicas > 1 ? replicas : 0,
                                        [COMM_KEPT] = tap_below(random, 2) ? kept : 0}};
 }

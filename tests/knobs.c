@@ -91,6 +91,8 @@ static const struct knob {
      "each rank has all of it and nothing sends it"},
     {"shard-dim", "", "--shard-dim *.down_proj.weight=1", NULL,
      "what is cut crosswise is put together once more, both ways"},
+    {"second-mesh", BLOCK " --behavior torch-2.15", "--second-mesh *.mlp.*", NULL,
+     "a unit of two groups has an all-gather and a reduce-scatter of each"},
     {"alone", BLOCK, "--replicas 4", NULL,
      "shards of one rank: copies in place of gather and scatter"},
     {"scaler", "--replicas 2", "--scaler yes", NULL,

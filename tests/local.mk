@@ -295,6 +295,7 @@ EXTRA_DIST += \
 	tests/golden/knob-reshard-ranks.txt \
 	tests/golden/knob-reshard-yes.txt \
 	tests/golden/knob-scaler.txt \
+	tests/golden/knob-second-mesh.txt \
 	tests/golden/knob-separate-reduce-comm.txt \
 	tests/golden/knob-shard-dim.txt \
 	tests/golden/knob-storage-bf16.txt \

@@ -14,14 +14,25 @@ struct projector {
     uint32_t cap;
 };
 
+/* What the name of a group on the second mesh has behind those of its modules. */
+static const char on_second_mesh[] = " on mesh 2";
+
+static size_t length_without_mesh(const char *unit)
+{
+    const char *mesh = strstr(unit, on_second_mesh);
+    return mesh ? (size_t)(mesh - unit) : strlen(unit);
+}
+
 /* Characters of the module path in the recorded name that the parameter lies below; 0 of the root,
    -1 where it is in none of the name's modules. */
 static int match_length(const char *unit, const char *param)
 {
-    int longest = strcmp(unit, "(root)") == 0 ? 0 : -1;
+    const char *end = unit + length_without_mesh(unit);
+    int longest = strncmp(unit, "(root)", (size_t)(end - unit)) == 0 ? 0 : -1;
 
-    for (const char *path = unit; *path;) {
-        const size_t length = strcspn(path, ",");
+    for (const char *path = unit; path < end;) {
+        const size_t rest = (size_t)(end - path), comma = strcspn(path, ",");
+        const size_t length = comma < rest ? comma : rest;
         if (strncmp(path, param, length) == 0 && param[length] == '.' && (int)length > longest)
             longest = (int)length;
         path += length + strspn(path + length, ", ");
@@ -43,7 +54,8 @@ static void take_from_events(const struct oracle_events *events, const char *par
 }
 
 /* Of all units that the case names, the innermost around our unit's first parameter. */
-static const char *recorded_name(const struct oracle_case *of, const struct plan *plan, uint32_t u)
+static const char *recorded_name(const struct oracle_case *of, const struct plan *plan, uint32_t u,
+                                 struct arena *arena)
 {
     const char *param = plan->model->params[plan->unit_params[plan->units[u].param]].name;
     const char *name = "(root)";
@@ -53,7 +65,8 @@ static const char *recorded_name(const struct oracle_case *of, const struct plan
         take_from_events(&of->spans[span], param, &name);
     for (uint32_t i = 0; i < of->n_param; i++)
         take_longer(of->params[i].unit, param, &name);
-    return name;
+    return arena_printf(arena, "%.*s%s", (int)length_without_mesh(name), name,
+                        plan->units[u].on_second_mesh ? on_second_mesh : "");
 }
 
 static struct our_event *add(struct projector *p, enum oracle_event_kind kind, uint16_t unit)
@@ -198,7 +211,7 @@ void oracle_project(const struct oracle_case *of, const struct prepared *prepare
 
     *out = (struct oracle_projection){0};
     for (uint32_t u = 0; u < prepared->plan.n_unit; u++)
-        projector.units[u] = recorded_name(of, &prepared->plan, u);
+        projector.units[u] = recorded_name(of, &prepared->plan, u, arena);
     for (uint32_t i = program->sections[section].begin; i < program->sections[section].end; i++)
         project_instr(&projector, &program->instrs[i]);
     project_layout(&projector);

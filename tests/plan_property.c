@@ -23,7 +23,7 @@ static const char *const families[] = {"llama", "mpt", "gpt2"};
 
 /* What has been drawn, so that the properties are known to have been asked of it. */
 static struct {
-    unsigned mixed, frozen, alone, replicas, accumulated, exact;
+    unsigned mixed, frozen, alone, replicas, accumulated, meshes, exact;
 } met;
 
 struct drawn {
@@ -44,6 +44,18 @@ static void draw_family(uint64_t *state, struct drawn *drawn)
     drawn->options.norm = NORM_FUSED;
     if (drawn->dims.tied)
         drawn->options.output_dtype = DTYPE_N; /* the last block goes into the embedding's unit */
+}
+
+/* Names of parameters of all families, and nothing that a second mesh cannot be combined with. */
+static void draw_meshes(uint64_t *state, struct plan_options *options)
+{
+    static const char *const second[] = {NULL, "*.0.*", "*proj*", "*weight"};
+
+    if (options->policy.behavior == BEHAVIOR_TORCH_2_11 || options->replicas > 1 ||
+        options->reshard == RESHARD_RANKS || options->separate_reduce_comm || options->clip ||
+        options->scaler)
+        return;
+    options->policy.second_mesh = second[tap_below(state, sizeof second / sizeof *second)];
 }
 
 /* Names of parameters of all families; nothing that a behavior refuses. */
@@ -70,6 +82,7 @@ static struct drawn draw(uint64_t seed)
     drawn.options = make_random_options(&state, &drawn.dims);
     draw_family(&state, &drawn);
     draw_policy(&state, &drawn);
+    draw_meshes(&state, &drawn.options);
     return drawn;
 }
 
@@ -77,6 +90,7 @@ static void note_met(const struct plan_options *options)
 {
     met.mixed += options->policy.keep_fp32 != NULL;
     met.frozen += options->policy.freeze != NULL;
+    met.meshes += options->policy.second_mesh != NULL;
     met.alone += options->gpus == options->replicas;
     met.replicas += options->replicas > 1;
     met.accumulated += options->accum > 1 && options->sync == MICROBATCH_LAST;
@@ -213,7 +227,7 @@ int main(void)
            "none is faster than its longest path, busiest stream and "
            "communicator; where nothing contends they take the path exactly");
     ok(met.mixed > 100 && met.frozen > 100 && met.alone > 100 && met.replicas > 100 &&
-           met.accumulated > 100 && met.exact > 100,
+           met.accumulated > 100 && met.meshes > 100 && met.exact > 100,
        "of each kind there are over a hundred");
     return tap_done();
 }

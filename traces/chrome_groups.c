@@ -24,6 +24,7 @@ static const struct {
     {COMM_REPLICATE, true, "mesh_replicate"},
     {COMM_SHARD, true, "mesh_shard"},
     {COMM_KEPT, true, "mesh_dim_1"},
+    {COMM_SECOND, false, "mesh_second"},
     {COMM_REDUCE, false, "fsdp_reduce_scatter"},
     {COMM_WORLD, true, "default_pg"}, /* as large as the default group, and so it */
 };

@@ -179,6 +179,10 @@ const struct option_info option_table[OPTION_N] = {
     [OPTION_SHARD_DIM] = {
         "shard-dim", STEP, OPTION_TEXT, "PATTERN=DIM", .otherwise = "0", .in_force = true,
         .help = "parameters that are cut along another dimension, at the cost of more copies"},
+    [OPTION_SECOND_MESH] = {
+        "second-mesh", STEP, OPTION_TEXT, "PATTERNS", .otherwise = "none", .in_force = true,
+        .help = "parameters on another mesh of the same GPUs: in their units a group of their own, "
+                "with its own all-gathers and reduce-scatters"},
     [OPTION_REPLICAS] = {
         "replicas", STEP, OPTION_COUNT, "N", .least = 1, .most = PLAN_MAX_RANKS, .otherwise = "1",
         .in_force = true,

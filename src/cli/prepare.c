@@ -29,6 +29,7 @@ static struct policy_options policy_options_from(const struct options *options)
         .keep_fp32 = option_text(options, OPTION_KEEP_FP32),
         .freeze = option_text(options, OPTION_FREEZE),
         .ignore = option_text(options, OPTION_IGNORE),
+        .second_mesh = option_text(options, OPTION_SECOND_MESH),
         .shard_dim = option_text(options, OPTION_SHARD_DIM),
     };
 }

@@ -8,33 +8,74 @@
 
 #include "src/schedule/pieces.h"
 
-/* Explicit lists hold the next units in forward order; the root is never a target. */
+/*
+ * Explicit lists hold the next units in forward order, and a list is gone through behind the last
+ * group's hook; the root is never a target.
+ */
 static void prefetch_forward(struct schedule *sched, uint32_t u)
 {
-    for (uint32_t k = 1; k <= sched->plan->options.prefetch && u + k < sched->plan->n_unit; k++)
-        schedule_unshard(sched, u + k, PHASE_FORWARD);
+    const struct plan *plan = sched->plan;
+    uint64_t ahead = 0;
+
+    for (uint32_t t = u + 1; t < plan->n_unit && is_last_group(sched, u); t++) {
+        ahead += plan->units[t].group == 0;
+        if (ahead > plan->options.prefetch)
+            return;
+        schedule_unshard(sched, t, PHASE_FORWARD);
+    }
 }
 
-/* The explicit list of u in backward, nearest first; false where u has none. */
-static bool prefetch_backward_list(struct schedule *sched, uint32_t u)
+/* The explicit list of u in backward, nearest first, of each the last group first. */
+static void prefetch_backward_list(struct schedule *sched, uint32_t u)
 {
-    const uint32_t lowest = sched->plan->has_root ? 1 : 0;
-    uint32_t target = is_root(sched, u) ? sched->plan->n_unit : u;
-    bool any = false;
+    const struct plan *plan = sched->plan;
+    uint32_t target = is_root(sched, u) ? plan->n_unit : u - plan->units[u].group;
+    uint64_t ahead = 0;
 
-    for (uint64_t k = 0; k < sched->plan->options.prefetch_backward && target > lowest; k++) {
-        schedule_unshard(sched, --target, PHASE_BACKWARD);
-        any = true;
+    while (target > 0 && !is_root(sched, target - 1) && is_last_group(sched, u)) {
+        ahead += is_last_group(sched, --target);
+        if (ahead > plan->options.prefetch_backward)
+            return;
+        schedule_unshard(sched, target, PHASE_BACKWARD);
     }
-    return any;
+}
+
+static bool has_prefetch_list(const struct schedule *sched, uint32_t u)
+{
+    const struct plan *plan = sched->plan;
+    const uint32_t target = is_root(sched, u) ? plan->n_unit : u - plan->units[u].group;
+
+    return plan->options.prefetch_backward > 0 && target > 0 && !is_root(sched, target - 1);
+}
+
+/*
+ * By default the group that ended forward before this one. Of several groups only the second does
+ * so, and then for all groups of the module before its own.
+ */
+static void prefetch_by_order(struct schedule *sched, uint32_t u)
+{
+    const struct unit *unit = &sched->plan->units[u];
+    const bool is_alone = unit->group == 0 && is_last_group(sched, u);
+    uint32_t place = sched->units[u].order;
+
+    if (is_alone && place > 0)
+        schedule_unshard(sched, sched->order[place - 1], PHASE_BACKWARD);
+    if (is_alone || unit->group == 0)
+        return;
+    place--; /* its own module's other group */
+    while (place-- > 0) {
+        schedule_unshard(sched, sched->order[place], PHASE_BACKWARD);
+        if (sched->plan->units[sched->order[place]].group == 0)
+            return;
+    }
 }
 
 static void prefetch_backward(struct schedule *sched, uint32_t u)
 {
-    const uint32_t place = sched->units[u].order;
-
-    if (!prefetch_backward_list(sched, u) && place > 0)
-        schedule_unshard(sched, sched->order[place - 1], PHASE_BACKWARD);
+    if (has_prefetch_list(sched, u))
+        prefetch_backward_list(sched, u);
+    else
+        prefetch_by_order(sched, u);
 }
 
 static void pre_forward(struct schedule *sched, uint32_t u)
@@ -104,13 +145,19 @@ static void forward(struct schedule *sched)
     build_mark(&sched->build, PHASE_FORWARD, true);
 }
 
+static void finish_unit(struct schedule *sched, uint32_t u)
+{
+    if (!sched->units[u].done)
+        post_backward(sched, u);
+}
+
 /* The root's final callback: what no node reduced, outer units first, then stream C sees every
    gradient. */
 static void finish_backward(struct schedule *sched)
 {
     for (uint32_t u = 0; u < sched->plan->n_unit; u++)
-        if (!sched->units[u].done)
-            post_backward(sched, u);
+        if (sched->plan->units[u].group == 0)
+            schedule_each_group_backward(sched, u, finish_unit);
     for (uint32_t u = 0; u < sched->plan->n_unit; u++)
         sched->units[u].done = false;
     if (!schedule_holds(sched, sched->plan->options.finish))

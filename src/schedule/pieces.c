@@ -203,7 +203,7 @@ void schedule_init(struct schedule *sched, const struct plan *plan, const struct
         .order = arena_array(arena, uint32_t, plan->n_unit * plan->options.accum + 1),
         .frames = arena_array(arena, uint32_t, plan->n_segment + 1),
         .gathered = {.buffer = NO_BUFFER},
-        .reduce_in = arena_array(arena, struct held, plan->options.reduce_inputs + MAX_BUCKETS),
+        .reduce_in = arena_array(arena, struct held, plan->options.reduce_inputs + 2 * MAX_BUCKETS),
     };
     program_builder_init(&sched->build, plan, layout, bodies, arena, program);
     memset(sched->post_event, 0xff, sizeof sched->post_event);

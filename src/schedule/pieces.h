@@ -110,7 +110,17 @@ static inline bool is_fsdp1(const struct schedule *sched)
 
 static inline bool is_root(const struct schedule *sched, uint32_t u)
 {
-    return sched->plan->has_root && u == 0;
+    return plan_is_root(sched->plan, u);
+}
+
+static inline bool is_last_group(const struct schedule *sched, uint32_t u)
+{
+    return sched->plan->units[u].next_group == NO_UNIT;
+}
+
+static inline enum comm shard_comm(const struct schedule *sched, uint32_t u)
+{
+    return sched->plan->units[u].on_second_mesh ? COMM_SECOND : COMM_SHARD;
 }
 
 /* Whether something is done in the microbatch that is being built. */
@@ -124,6 +134,9 @@ static inline bool schedule_holds(const struct schedule *sched, enum microbatche
  * launched.
  */
 typedef void unit_hook(struct schedule *sched, uint32_t u);
+/* Of a unit the groups in order, and the other way round. */
+void schedule_each_group(struct schedule *sched, uint32_t u, unit_hook *fire);
+void schedule_each_group_backward(struct schedule *sched, uint32_t u, unit_hook *fire);
 void schedule_walk_forward(struct schedule *sched, unit_hook *pre, unit_hook *post);
 void schedule_walk_backward(struct schedule *sched, uint32_t d_out, unit_hook *pre,
                             unit_hook *done);

@@ -211,7 +211,7 @@ void schedule_reduce_scatter(struct schedule *sched, uint32_t u, uint32_t b, uin
     task->bucket = (uint8_t)b;
     task->elements = bucket->padded_elements;
     if (!alone) {
-        task->comm = sched->plan->options.separate_reduce_comm ? COMM_REDUCE : COMM_SHARD;
+        task->comm = sched->plan->options.separate_reduce_comm ? COMM_REDUCE : shard_comm(sched, u);
         task->reduction = divide.reduce_scatter;
     }
     build_access(&sched->build, from, ACCESS_READ);
@@ -263,7 +263,8 @@ void schedule_reduce(struct schedule *sched, uint32_t u)
     /* Up to 2.14 a unit without gradients leaves what others hold alone. */
     if (unit->n_bucket == 0 && sched->plan->options.policy.behavior == BEHAVIOR_TORCH_2_11)
         return;
-    schedule_drain_reduce_in(sched, most - 1);
+    if (is_last_group(sched, u))
+        schedule_drain_reduce_in(sched, most - 1);
     if (unit->n_bucket == 0)
         return;
     wait_for_own(sched, u);

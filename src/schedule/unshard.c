@@ -87,7 +87,7 @@ void schedule_unshard(struct schedule *sched, uint32_t u, enum phase phase)
     copy_in(sched, u);
     build_wait(&sched->build, STREAM_AG, build_record(&sched->build, STREAM_AGI));
     struct task *task = build_launch(&sched->build, TASK_ALL_GATHER, STREAM_AG, (uint16_t)u);
-    task->comm = is_kept(sched, u) ? COMM_KEPT : COMM_SHARD;
+    task->comm = is_kept(sched, u) ? COMM_KEPT : shard_comm(sched, u);
     task->dtype = layout_of(sched, u)->wire;
     task->elements = unit_gather_elements(sched->plan, layout_of(sched, u));
     build_access(&sched->build, unit->gathered, ACCESS_UPDATE);

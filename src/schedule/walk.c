@@ -4,13 +4,27 @@
  */
 #include "src/schedule/pieces.h"
 
+void schedule_each_group(struct schedule *sched, uint32_t u, unit_hook *fire)
+{
+    for (; u != NO_UNIT; u = sched->plan->units[u].next_group)
+        fire(sched, u);
+}
+
+void schedule_each_group_backward(struct schedule *sched, uint32_t u, unit_hook *fire)
+{
+    if (u == NO_UNIT)
+        return;
+    schedule_each_group_backward(sched, sched->plan->units[u].next_group, fire);
+    fire(sched, u);
+}
+
 /* Units around the segment that begin with it, outermost first. */
 static void each_begin(struct schedule *sched, uint32_t u, uint32_t s, unit_hook *fire)
 {
     if (u == NO_UNIT || sched->plan->units[u].first_segment != s)
         return;
     each_begin(sched, sched->plan->units[u].outer, s, fire);
-    fire(sched, u);
+    schedule_each_group(sched, u, fire);
 }
 
 /* The same, innermost first. */
@@ -18,7 +32,7 @@ static void each_begin_inside_out(struct schedule *sched, uint32_t u, uint32_t s
 {
     for (; u != NO_UNIT && sched->plan->units[u].first_segment == s;
          u = sched->plan->units[u].outer)
-        fire(sched, u);
+        schedule_each_group_backward(sched, u, fire);
 }
 
 /* Units around the segment that end with it, innermost first: that is the order in which hooks on
@@ -26,7 +40,14 @@ static void each_begin_inside_out(struct schedule *sched, uint32_t u, uint32_t s
 static void each_end(struct schedule *sched, uint32_t u, uint32_t s, unit_hook *fire)
 {
     for (; u != NO_UNIT && sched->plan->units[u].last_segment == s; u = sched->plan->units[u].outer)
-        fire(sched, u);
+        schedule_each_group(sched, u, fire);
+}
+
+/* The i-th module inside of the segment that is a unit, or NO_UNIT for the second group of one. */
+static uint32_t inner_unit(const struct schedule *sched, const struct segment *segment, uint32_t i)
+{
+    const uint32_t u = sched->plan->inner_units[segment->inner + i];
+    return sched->plan->units[u].group == 0 ? u : NO_UNIT;
 }
 
 /* Units inside of a body, which is launched as a whole: their hooks fire before and after it. */
@@ -35,15 +56,21 @@ static void each_inner(struct schedule *sched, uint32_t s, unit_hook *fire)
     const struct segment *segment = &sched->plan->segments[s];
 
     for (uint32_t i = 0; i < segment->n_inner; i++)
-        fire(sched, sched->plan->inner_units[segment->inner + i]);
+        schedule_each_group(sched, inner_unit(sched, segment, i), fire);
 }
 
-static void each_inner_backward(struct schedule *sched, uint32_t s, unit_hook *fire)
+/* in_order: of groups; hooks before a backward are called in order, those behind it in reverse. */
+static void each_inner_backward(struct schedule *sched, uint32_t s, unit_hook *fire, bool in_order)
 {
     const struct segment *segment = &sched->plan->segments[s];
 
-    for (uint32_t i = segment->n_inner; i-- > 0;)
-        fire(sched, sched->plan->inner_units[segment->inner + i]);
+    for (uint32_t i = segment->n_inner; i-- > 0;) {
+        const uint32_t u = inner_unit(sched, segment, i);
+        if (in_order)
+            schedule_each_group(sched, u, fire);
+        else
+            schedule_each_group_backward(sched, u, fire);
+    }
 }
 
 void schedule_walk_forward(struct schedule *sched, unit_hook *pre, unit_hook *post)
@@ -66,9 +93,9 @@ void schedule_walk_backward(struct schedule *sched, uint32_t d_out, unit_hook *p
         const uint32_t u = sched->plan->segments[s].unit;
         d_out = schedule_border_backward(sched, s, d_out);
         each_end(sched, u, s, pre);
-        each_inner_backward(sched, s, pre);
+        each_inner_backward(sched, s, pre, true);
         d_out = schedule_backward_body(sched, s, d_out);
-        each_inner_backward(sched, s, done);
+        each_inner_backward(sched, s, done, false);
         each_begin_inside_out(sched, u, s, done);
     }
 }

@@ -29,7 +29,7 @@ import torch.distributed as dist
 import torch.nn as nn
 import torch.nn.functional as F
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.fsdp._fully_shard import _fsdp_collectives, _fsdp_param_group
 from torch.distributed.tensor import DTensor, Shard
@@ -623,6 +623,26 @@ def cases_rest():
     yield llama("storage-bf16", *BLOCK, "--storage-dtype", "bf16", where="fake-8")
 
 
+def cases_meshes():
+    mlp, attention = ["--second-mesh", "*.mlp.*"], ["--second-mesh", "*.self_attn.*"]
+    for scheme in (BLOCK, TITAN):
+        yield llama(f"{scheme[1]}-second-mesh", *scheme, *mlp, where="fake-8", needs_215=True)
+        for option in ("--prefetch", "--prefetch-backward"):
+            yield llama(f"{scheme[1]}-second-mesh{option[1:]}", *scheme, *mlp, option, "2",
+                        model="oracle-llama-4", where="fake-8", needs_215=True)
+    yield llama("second-mesh-first", *BLOCK, *attention, where="fake-8", needs_215=True)
+    yield llama("second-mesh-root", *BLOCK, "--second-mesh", "lm_head.*", where="fake-8",
+                needs_215=True)
+    yield llama("second-mesh-one-layer", *TITAN, "--second-mesh", "model.layers.1.mlp.*",
+                model="oracle-llama-4", where="fake-8", needs_215=True)
+    yield llama("second-mesh-all", *TITAN, "--second-mesh", "*", where="fake-8", needs_215=True)
+    yield llama("second-mesh-inputs-3", *TITAN, *mlp, "--reduce-inputs", "3", where="fake-8",
+                needs_215=True)
+    yield llama("second-mesh-accum", *TITAN, *mlp, *TWO, *LAST, where="fake-8", needs_215=True)
+    yield llama("second-mesh-freeze", *TITAN, *mlp, "--freeze", "model.embed_tokens.*",
+                where="fake-8", needs_215=True)
+
+
 # All but q_proj and v_proj; the options have no "not".
 ALL_BUT_QV = ("model.embed_tokens.*,*.k_proj.*,*.o_proj.*,*.mlp.*,*layernorm.*,model.norm.*,"
               "lm_head.*")
@@ -642,7 +662,7 @@ def cases_kda():
 
 def all_cases():
     for source in (cases_schemes, cases_reshard, cases_prefetch, cases_dtypes,
-                   cases_accumulation, cases_hsdp, cases_rest, cases_kda):
+                   cases_accumulation, cases_hsdp, cases_rest, cases_kda, cases_meshes):
         yield from source()
 
 
@@ -666,7 +686,7 @@ DEFAULTS = {"batch": "2", "accum": "1", "units": "block", "reshard": "auto", "pr
             "sync": "every", "all-reduce": "every", "replicas": "1", "reshard-backward": "every",
             "last-backward": "every", "no-unshard-backward": "", "freeze": "", "ignore": "",
             "unused": "skip", "divide-factor": "", "force-sum": "no", "reduce-inputs": "1",
-            "separate-reduce-comm": "no", "shard-dim": ""}
+            "separate-reduce-comm": "no", "shard-dim": "", "second-mesh": ""}
 
 
 class Options:
@@ -779,7 +799,25 @@ def reshard_of(options, index, n_unit):
     return int(options.reshard)
 
 
-def placement_fn(model, options):
+def second_mesh_info(options, device, ranks):
+    """The same ranks once more, in a process group of their own."""
+    if not options.second_mesh:
+        return None
+    from torch.distributed.fsdp._fully_shard._fsdp_common import FSDPMeshInfo
+    mesh = DeviceMesh.from_group(dist.new_group(range(ranks)), device, mesh_dim_names=("shard",))
+    return FSDPMeshInfo(mesh, shard_mesh_dim=0)
+
+
+def second_placement_fn(model, options, info):
+    from torch.distributed.fsdp._fully_shard._fsdp_common import ShardPlacementResult
+    chosen = {id(param) for name, param in model.named_parameters()
+              if matches(options.second_mesh, name)}
+    return lambda param: ShardPlacementResult(None, info) if id(param) in chosen else None
+
+
+def placement_fn(model, options, info):
+    if info:
+        return second_placement_fn(model, options, info)
     if not options.shard_dim:
         return None
     dims = {}
@@ -797,10 +835,10 @@ def make_mesh(options, device, ranks):
     return init_device_mesh(device, shape, mesh_dim_names=("replicate", "shard"))
 
 
-def shard_model(model, units, options, mesh):
+def shard_model(model, units, options, mesh, second):
     """fully_shard inner units first, the root last; the modules of each unit, forward order."""
     usual, fp32 = policies(model, options)
-    common = {"mesh": mesh, "shard_placement_fn": placement_fn(model, options),
+    common = {"mesh": mesh, "shard_placement_fn": placement_fn(model, options, second),
               "ignored_params": {param for name, param in model.named_parameters()
                                  if matches(options.ignore, name)}}
     modules = [[model.get_submodule(path) for path in unit] for unit in units]
@@ -821,7 +859,7 @@ def shard_model(model, units, options, mesh):
 def set_prefetch(model, modules, options):
     """Explicit lists; the root is never a target, and lists others only if it owns parameters."""
     heads = [members[0] for members in modules]
-    root_owns = model._get_fsdp_state()._fsdp_param_group is not None
+    root_owns = len(groups_of(model._get_fsdp_state())) > 0
     chain = ([model] if root_owns else []) + heads
     first = 1 if root_owns else 0
     for place, module in enumerate(chain):
@@ -867,7 +905,9 @@ def build(case, device, ranks):
     units = add_holders(model, scheme_units(model, family, options, document["tied"]), options)
     if options.ac == "full":
         wrap_checkpoints(model, family)
-    modules = shard_model(model, units, options, make_mesh(options, device, ranks))
+    second = second_mesh_info(options, device, ranks)
+    modules = shard_model(model, units, options, make_mesh(options, device, ranks), second)
+    name_second(model, second)
     set_prefetch(model, modules, options)
     set_switches(model, options)
     return model, options
@@ -875,8 +915,21 @@ def build(case, device, ranks):
 
 # ---- seeing what happens ------------------------------------------------------------------------
 
+def groups_of(state):
+    if hasattr(state, "_fsdp_param_groups"):
+        return state._fsdp_param_groups
+    return [state._fsdp_param_group] if state._fsdp_param_group else []
+
+
+def name_second(model, info):
+    for module in model.modules():
+        if isinstance(module, FSDPModule):
+            for group in groups_of(module._get_fsdp_state()):
+                group.suffix = " on mesh 2" if info and group.mesh_info is info else ""
+
+
 def unit_name(group):
-    return group._module_fqn.replace(WRAPPED, "") or "(root)"
+    return (group._module_fqn.replace(WRAPPED, "") or "(root)") + group.suffix
 
 
 class Recorder:
@@ -1173,10 +1226,9 @@ def read_layout(model, splits):
     """Every parameter as it was laid out on this rank."""
     out = []
     for state in model._get_fsdp_state()._state_ctx.all_states:
-        group = state._fsdp_param_group
-        if group is None or any(entry["unit"] == unit_name(group) for entry in out):
-            continue
-        out.extend(layout_of(group, splits.get(unit_name(group))))
+        for group in groups_of(state):
+            if all(entry["unit"] != unit_name(group) for entry in out):
+                out.extend(layout_of(group, splits.get(unit_name(group))))
     return out
 
 
