@@ -19,18 +19,19 @@
 
 struct plan_options plan_options_default(void)
 {
-    return (struct plan_options){.gpus = 8,
-                                 .batch = 1,
-                                 .accum = 1,
-                                 .units = "torchtitan",
-                                 .policy = policy_options_default(),
-                                 .fsdp1 = {.limit_all_gathers = true, .record_stream = true},
-                                 .replicas = 1,
-                                 .reduce_inputs = 1,
-                                 .cast_inputs = true,
-                                 .output_dtype = DTYPE_N,
-                                 /* 32 MiB is what sm_90 gets (spec MEMORY section 4) */
-                                 .workspace_bytes = UINT64_C(32) << 20};
+    return (struct plan_options){
+        .gpus = 8,
+        .batch = 1,
+        .accum = 1,
+        .units = "torchtitan",
+        .policy = policy_options_default(),
+        .fsdp1 = {.limit_all_gathers = true, .record_stream = true, .buffer_dtype = DTYPE_N},
+        .replicas = 1,
+        .reduce_inputs = 1,
+        .cast_inputs = true,
+        .output_dtype = DTYPE_N,
+        /* 32 MiB is what sm_90 gets (spec MEMORY section 4) */
+        .workspace_bytes = UINT64_C(32) << 20};
 }
 
 static enum status check_counts(const struct plan_options *o, struct err *err)

@@ -66,6 +66,8 @@ struct fsdp1_options {
     bool forward_prefetch;
     bool limit_all_gathers; /* the host waits for frees, so that few are in flight */
     bool record_stream;     /* false: streams wait for one another before a FREE */
+    /* DTYPE_N: as they are. Buffers are cast when FSDP sets itself up, so that no step changes. */
+    enum dtype buffer_dtype;
 };
 
 /* What a person asks for; see plan_options_default(). */

@@ -96,6 +96,7 @@ static const struct change {
     {"", "--shard-dim *.down_proj.weight=1", true, "more copies"},
     {"", "--shard-dim *=0", false, "that is the default"},
     {"--gpus 1", "--shard-dim *.down_proj.weight=1", true, "the layout names the dimension"},
+    {"--system fsdp1 --units block", "--buffer-dtype bf16", false, "cast before the first step"},
     {"--behavior torch-2.15", "--second-mesh *.mlp.*", true, "a group of its own"},
     {"--behavior torch-2.15", "--second-mesh *", true, "other communicators"},
     /* set_reduce_scatter_unused_params, requires_grad, ignored_params */

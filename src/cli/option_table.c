@@ -147,6 +147,10 @@ const struct option_info option_table[OPTION_N] = {
         .otherwise = "yes", .in_force = true,
         .help = "fsdp1: memory comes back when the allocator sees that all streams are done; no: "
                 "streams wait for one another before it is freed, which costs overlap"},
+    [OPTION_BUFFER_DTYPE] = {
+        "buffer-dtype", STEP, OPTION_WORD, .words = dtype_words, .otherwise = "as they are",
+        .in_force = true,
+        .help = "fsdp1: what buffers are cast to, once, before the first step; no step changes by it"},
     [OPTION_BEHAVIOR] = {
         "behavior", UNITS, OPTION_WORD, .words = behavior_words, .initial = "torch-2.11",
         .list = true, .in_force = true,

@@ -55,6 +55,11 @@ static bool is_on(const struct options *options, enum option_id id)
     return !option_given(options, id) || option_number(options, id) > 0;
 }
 
+static enum dtype dtype_or_none(const struct options *options, enum option_id id)
+{
+    return option_given(options, id) ? (enum dtype)option_number(options, id) : DTYPE_N;
+}
+
 static struct fsdp1_options fsdp1_options_from(const struct options *options)
 {
     return (struct fsdp1_options){
@@ -64,6 +69,7 @@ static struct fsdp1_options fsdp1_options_from(const struct options *options)
         .forward_prefetch = option_number(options, OPTION_FORWARD_PREFETCH),
         .limit_all_gathers = is_on(options, OPTION_LIMIT_ALL_GATHERS),
         .record_stream = is_on(options, OPTION_RECORD_STREAM),
+        .buffer_dtype = dtype_or_none(options, OPTION_BUFFER_DTYPE),
     };
 }
 
@@ -97,8 +103,7 @@ struct plan_options prepare_plan_options(const struct options *options,
     out.reshard_backward = (enum microbatches)option_number(options, OPTION_RESHARD_BACKWARD);
     out.no_unshard_backward = option_text(options, OPTION_NO_UNSHARD_BACKWARD);
     out.cast_inputs = option_number(options, OPTION_CAST_INPUTS) == 0;
-    if (option_given(options, OPTION_OUTPUT_DTYPE))
-        out.output_dtype = (enum dtype)option_number(options, OPTION_OUTPUT_DTYPE);
+    out.output_dtype = dtype_or_none(options, OPTION_OUTPUT_DTYPE);
     out.host_sync = option_text(options, OPTION_HOST_SYNC);
     out.scaler = option_number(options, OPTION_SCALER);
     out.clip = option_given(options, OPTION_CLIP);
