@@ -81,7 +81,9 @@ struct plan_options {
     const char *units;     /* scheme, comma-separated patterns, or @FILE.json: src/plan_units.h */
     enum arrange arrange;
     enum reshard reshard;
-    uint64_t reshard_ranks;             /* of RESHARD_RANKS */
+    uint64_t reshard_ranks; /* of RESHARD_RANKS */
+    const char
+        *no_reshard; /* patterns of units that fully_shard gets False for all the same; NULL */
     enum microbatches reshard_backward; /* set_reshard_after_backward: free parameters after it */
     const char *no_unshard_backward; /* patterns of units: set_unshard_in_backward(False); NULL */
     uint64_t prefetch, prefetch_backward; /* 0: implicit; k: explicit lists of depth k */

@@ -98,6 +98,8 @@ enum status plan_check(const struct plan *plan, struct arena *arena, struct err 
 {
     enum status status = check_patterns(plan, "host-sync", plan->options.host_sync, arena, err);
     if (!status)
+        status = check_patterns(plan, "no-reshard", plan->options.no_reshard, arena, err);
+    if (!status)
         status = check_patterns(plan, "no-unshard-backward", plan->options.no_unshard_backward,
                                 arena, err);
     if (!status)

@@ -375,8 +375,9 @@ static void set_switches(struct cut *cut)
 
     for (uint32_t i = 0; i < plan->n_unit; i++) {
         struct unit *unit = &plan->units[i];
-        unit->reshard_after_forward = reshards(plan, i);
         const char *name = plan->units[i - unit->group].name;
+        unit->reshard_after_forward =
+            reshards(plan, i) && !matches_any(plan->options.no_reshard, name, cut->arena);
         unit->unshard_in_backward = !matches_any(skipped, name, cut->arena);
         unit->host_sync =
             unit->group == 0 && matches_any(plan->options.host_sync, name, cut->arena);

@@ -40,6 +40,7 @@ static enum status check_schedule(const struct plan_options *o, struct err *err)
 {
     const struct rule rules[] = {
         {o->reshard != RESHARD_AUTO, "reshard", "fsdp1-strategy says what is freed after forward"},
+        {o->no_reshard, "no-reshard", "fsdp1-strategy says what is freed after forward"},
         {o->reshard_backward != MICROBATCH_EVERY, "reshard-backward",
          "it frees after every backward that reduces"},
         {o->no_unshard_backward, "no-unshard-backward", "backward gathers every unit"},

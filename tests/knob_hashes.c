@@ -58,6 +58,8 @@ static const struct change {
     {"--gpus 1", "--separate-reduce-comm yes", false, "nothing is reduced over ranks"},
     /* set_requires_gradient_sync, set_requires_all_reduce, set_is_last_backward */
     {"", "--sync last", false, "every microbatch is the last"},
+    {"", "--no-reshard model.layers.*", true, "the blocks stay gathered"},
+    {"--reshard no", "--no-reshard *", false, "no unit is resharded anyway"},
     {"--accum 2", "--sync last", true, "the first is not reduced"},
     {"--accum 2", "--all-reduce last", false, "there are no replicas"},
     {"--replicas 2", "--all-reduce last", false, "every microbatch is the last"},

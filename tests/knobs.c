@@ -34,6 +34,7 @@ static const struct knob {
     {"reshard-yes", BLOCK, "--reshard yes", NULL, "the root is gathered in backward too"},
     {"reshard-all-but-last", "", "--reshard all-but-last", NULL,
      "the last unit of forward stays gathered"},
+    {"no-reshard", "", "--no-reshard model.layers.*", NULL, "the block alone stays gathered"},
     {"reshard-ranks", "", "--reshard 2", NULL,
      "backward gathers over pairs of ranks what each kept a half of"},
     {"reshard-backward", BLOCK " --accum 2", "--reshard-backward last", NULL,

@@ -280,6 +280,7 @@ EXTRA_DIST += \
 	tests/golden/knob-last-backward.txt \
 	tests/golden/knob-log-loss.txt \
 	tests/golden/knob-no-unshard-backward.txt \
+	tests/golden/knob-no-reshard.txt \
 	tests/golden/knob-none.txt \
 	tests/golden/knob-output-dtype.txt \
 	tests/golden/knob-precast.txt \

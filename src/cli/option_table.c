@@ -110,6 +110,9 @@ const struct option_info option_table[OPTION_N] = {
         .most = PLAN_MAX_RANKS, .initial = "auto", .list = true, .in_force = true,
         .help = "free a unit's parameters after its forward pass; auto: all units but the root; a "
                 "number: keep them cut over groups of so many ranks"},
+    [OPTION_NO_RESHARD] = {
+        "no-reshard", STEP, OPTION_TEXT, "UNITS", .otherwise = "none", .in_force = true,
+        .help = "units, as patterns, that keep their parameters whatever --reshard says"},
     [OPTION_RESHARD_BACKWARD] = {
         "reshard-backward", STEP, OPTION_WORD, .words = microbatch_words, .list = true,
         .otherwise = "every", .in_force = true,

@@ -101,6 +101,7 @@ struct plan_options prepare_plan_options(const struct options *options,
     out.reshard = (enum reshard)option_number(options, OPTION_RESHARD);
     out.reshard_ranks = options->values[OPTION_RESHARD].count;
     out.reshard_backward = (enum microbatches)option_number(options, OPTION_RESHARD_BACKWARD);
+    out.no_reshard = option_text(options, OPTION_NO_RESHARD);
     out.no_unshard_backward = option_text(options, OPTION_NO_UNSHARD_BACKWARD);
     out.cast_inputs = option_number(options, OPTION_CAST_INPUTS) == 0;
     out.output_dtype = dtype_or_none(options, OPTION_OUTPUT_DTYPE);
