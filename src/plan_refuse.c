@@ -30,6 +30,22 @@ static enum status refuse_empty(const struct cut *cut, struct err *err)
                            source->origin);
 }
 
+/* Only where all that the root computes with is ignored: it would gather and reduce nothing. */
+static enum status refuse_empty_root(const struct cut *cut, struct err *err)
+{
+    const uint32_t root = cut_root(cut);
+    uint32_t i = 0;
+
+    while (i < cut->model->n_param && cut_owner(cut, i) != root)
+        i++;
+    if (i == cut->model->n_param || cut->units[root].n_param > 0)
+        return STATUS_OK;
+    return err_set(err, STATUS_USAGE,
+                   "unit '%s' has no parameters: '%s' and whatever else is in no other unit are "
+                   "ignored; narrow ignore",
+                   cut_unit_name(cut, root), cut->model->params[i].name);
+}
+
 /* Hooks have to nest: a unit that ends outside of one in which it began would reshard too early. */
 static enum status refuse_straddling(const struct cut *cut, struct err *err)
 {
@@ -210,6 +226,8 @@ enum status cut_refuse_regions(const struct cut *cut, struct err *err)
 enum status cut_refuse_units(const struct cut *cut, struct err *err)
 {
     enum status status = refuse_empty(cut, err);
+    if (!status)
+        status = refuse_empty_root(cut, err);
     if (!status)
         status = refuse_straddling(cut, err);
     if (!status)

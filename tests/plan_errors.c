@@ -128,6 +128,35 @@ static void test_cut_regions(void)
     }
 }
 
+/* A unit needs parameters of its own, and the root as well once it computes with any. */
+static void test_ignored(void)
+{
+    static const struct {
+        const char *units, *ignore, *says; /* NULL: allowed */
+    } cases[] = {
+        {"block", "*layers.1*", "unit 'model.layers.1' has no parameters"},
+        {"whole", "*",
+         "unit '(root)' has no parameters: 'model.embed_tokens.weight' and whatever else is in no "
+         "other unit are ignored; narrow ignore"},
+        {"block", "*embed*,model.norm*,lm_head*", "unit '(root)' has no parameters"},
+        {"model.layers.*,model.embed*", "model.norm*,lm_head*",
+         "unit '(root)' has no parameters: 'model.norm.weight'"},
+        {"block", "*embed*,model.norm*", NULL},
+        {"torchtitan", "*embed*,model.norm*", "unit 'model.embed_tokens' has no parameters"},
+        {"torchtitan", "model.norm*", NULL},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct plan_options options = plan_rig_options(cases[i].units);
+        options.policy.ignore = cases[i].ignore;
+        if (cases[i].says)
+            is_refused(&options, STATUS_USAGE, cases[i].says,
+                       arena_printf(&rig.arena, "%s without %s", cases[i].units, cases[i].ignore));
+        else
+            ok(plan_rig_resolve(&rig, &rig.small, &options).n_unit > 0, "%s without %s is fine",
+               cases[i].units, cases[i].ignore);
+    }
+}
+
 static void test_bad_counts(void)
 {
     static const struct {
@@ -190,6 +219,7 @@ int main(void)
     test_bad_units();
     test_bad_files();
     test_cut_regions();
+    test_ignored();
     test_bad_counts();
     test_longest_step();
     plan_rig_release(&rig);
