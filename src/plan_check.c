@@ -34,18 +34,29 @@ static enum status check_shard_dims(const struct plan *plan, struct err *err)
     return STATUS_OK;
 }
 
+/* A unit that is not there when backward comes to a segment that reads its parameters. */
+static const struct unit *missing_unit(const struct plan *plan, const struct segment *segment)
+{
+    for (uint32_t part = 0; part < 1 + segment->n_inner; part++) {
+        const uint16_t u = part == 0 ? segment->unit : plan->inner_units[segment->inner + part - 1];
+        if (!plan->units[u].unshard_in_backward && plan->units[u].reshard_after_forward)
+            return &plan->units[u];
+    }
+    return NULL;
+}
+
 /* Of all modules the embedding alone does not read its parameters in backward. */
 static enum status check_unshard_backward(const struct plan *plan, struct err *err)
 {
     for (uint32_t s = 0; s < plan->n_segment; s++) {
-        const struct unit *unit = &plan->units[plan->segments[s].unit];
-        if (unit->unshard_in_backward || !unit->reshard_after_forward ||
-            plan->segments[s].kind == BODY_EMBEDDING)
-            continue;
-        return err_set(err, STATUS_USAGE,
-                       "no-unshard-backward: unit '%s' reads its parameters in backward; only an "
-                       "embedding can do without, or a unit that is not resharded",
-                       unit->name);
+        const struct unit *unit = plan->segments[s].kind == BODY_EMBEDDING
+                                      ? NULL
+                                      : missing_unit(plan, &plan->segments[s]);
+        if (unit)
+            return err_set(err, STATUS_USAGE,
+                           "no-unshard-backward: unit '%s' reads its parameters in backward; only "
+                           "an embedding can do without, or a unit that is not resharded",
+                           unit->name);
     }
     return STATUS_OK;
 }

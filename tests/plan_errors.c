@@ -157,6 +157,35 @@ static void test_ignored(void)
     }
 }
 
+/* Backward reads all parameters but the embedding's, also those of units inside of a block. */
+static void test_no_unshard_backward(void)
+{
+    static const struct {
+        const char *units, *skipped, *says; /* NULL: allowed */
+        enum reshard reshard;
+    } cases[] = {
+        {"block", "*.1", "unit 'model.layers.1' reads its parameters in backward", RESHARD_AUTO},
+        {"block", "*.1.input*", "unit 'model.layers.1.input_layernorm' reads", RESHARD_AUTO},
+        {"whole", "*.1.input*", "unit 'model.layers.1.input_layernorm' reads", RESHARD_AUTO},
+        {"block", "*.1*", NULL, RESHARD_NO},
+        {"*embed*", "*embed*", NULL, RESHARD_AUTO},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct plan_options options = plan_rig_options(cases[i].units);
+        options.policy.keep_fp32 = "*layernorm*";
+        options.arrange = ARRANGE_BY_DTYPE;
+        options.no_unshard_backward = cases[i].skipped;
+        options.reshard = cases[i].reshard;
+        if (cases[i].says)
+            is_refused(&options, STATUS_USAGE, cases[i].says,
+                       arena_printf(&rig.arena, "%s without %s in backward", cases[i].units,
+                                    cases[i].skipped));
+        else
+            ok(plan_rig_resolve(&rig, &rig.small, &options).n_unit > 0,
+               "%s without %s in backward is fine", cases[i].units, cases[i].skipped);
+    }
+}
+
 static void test_bad_counts(void)
 {
     static const struct {
@@ -220,6 +249,7 @@ int main(void)
     test_bad_files();
     test_cut_regions();
     test_ignored();
+    test_no_unshard_backward();
     test_bad_counts();
     test_longest_step();
     plan_rig_release(&rig);
