@@ -106,8 +106,10 @@ static void check_plan(uint64_t *state, const struct cluster *cluster)
     if (!program_is_timed(&made.program))
         good &= ok(good && is_placed(&made, &config, &one.placement), "and that of placement");
     if (!good)
-        tap_note("%s, strategy %d, %d GPUs, accum %d: %s", options.units,
-                 (int)options.fsdp1.strategy, (int)options.gpus, (int)options.accum, err.text);
+        tap_note("%s, strategy %d, %d GPUs, %d nodes, accum %d, ignore %s: %s", options.units,
+                 (int)options.fsdp1.strategy, (int)options.gpus, (int)options.nodes,
+                 (int)options.accum, options.policy.ignore ? options.policy.ignore : "none",
+                 err.text);
     make_release(&made);
 }
 

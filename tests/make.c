@@ -169,6 +169,18 @@ struct plan_options make_random_options(uint64_t *state, const struct dims *dims
     return options;
 }
 
+/* Nodes that the ranks fill evenly, and parameters that no unit has: with the embedding backward ends
+   early. */
+static void make_random_surroundings(uint64_t *state, struct plan_options *options)
+{
+    static const char *const ignored[] = {NULL,     NULL,        "*embed*",
+                                          "*norm*", "*lm_head*", "*mlp*,*embed*,*layers.0.self*"};
+    const uint64_t nodes = UINT64_C(1) << tap_below(state, 3);
+
+    options->nodes = options->gpus % nodes == 0 ? nodes : 1;
+    options->policy.ignore = ignored[tap_below(state, sizeof ignored / sizeof *ignored)];
+}
+
 struct plan_options make_random_fsdp1(uint64_t *state)
 {
     static const enum dtype dtypes[] = {DTYPE_FP32, DTYPE_BF16};
@@ -176,7 +188,7 @@ struct plan_options make_random_fsdp1(uint64_t *state)
 
     options.system = SYSTEM_FSDP1;
     options.gpus = 1 + tap_below(state, 12);
-    options.nodes = 1;
+    make_random_surroundings(state, &options);
     options.seq = 1 + tap_below(state, 90);
     options.batch = 1 + tap_below(state, 3);
     options.units = tap_below(state, 4) ? "block" : "whole";

@@ -244,6 +244,7 @@ static struct plan_options any_options(uint64_t *state, const struct dims *dims,
     if (change->op != INSTR_RECORD_STREAM && tap_below(state, 3) > 0)
         return make_random_options(state, dims);
     struct plan_options options = make_random_fsdp1(state);
+    options.policy.ignore = NULL; /* the closure knows no forward without a backward */
     if (change->op == INSTR_RECORD_STREAM) {
         options.gpus = 8;
         options.replicas = 1;

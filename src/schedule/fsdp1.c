@@ -110,10 +110,22 @@ static void forward(struct schedule *sched)
     build_mark(&sched->build, PHASE_FORWARD, true);
 }
 
+/*
+ * Before an embedding that is ignored nothing carries a gradient, and the walk ends where units are
+ * still open. Autograd then is back at their views, of the unit that opened last first.
+ */
+static void finish_open_units(struct schedule *sched)
+{
+    for (uint32_t u = sched->plan->n_unit; u-- > 0;)
+        if (sched->units[u].grads != NO_BUFFER)
+            post_backward(sched, u);
+}
+
 static void backward(struct schedule *sched, uint32_t d_out)
 {
     build_mark(&sched->build, PHASE_BACKWARD, false);
     schedule_walk_backward(sched, d_out, pre_backward, backward_done);
+    finish_open_units(sched);
     schedule_wait_for_reduce(sched);
     for (uint32_t u = 0; u < sched->plan->n_unit; u++)
         sched->units[u].done = false;
