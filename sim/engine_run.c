@@ -62,12 +62,14 @@ static inline bool work_until(int64_t *now, int64_t *work, int64_t until_ns, int
 /*
  * C's task up to its end or, where that is sooner, to the horizon: true where it is done. Work is
  * counted in units of which C does full a ns alone and 1000 a ns beside collectives: 1 to 1/(1+c),
- * without a fraction.
+ * without a fraction. What has no work is done where it begins: nothing can slow it.
  */
 static inline bool compute(struct engine *engine, int64_t *now, int64_t *work, int64_t full)
 {
     const int64_t horizon_ns = sooner(engine->horizon_ns, engine->issue_ns);
 
+    if (*work == 0)
+        return true;
     while (*now < horizon_ns) {
         const struct span *beside = next_collective(engine, *now);
         const int64_t begin_ns = beside ? beside->start_ns : INT64_MAX;

@@ -1,11 +1,13 @@
 /*
- * The virtual clock against a slow simulator on random programs of one to four communicators.
+ * The virtual clock against a slow simulator on random programs of one to five communicators.
  *
- * What the engine's causes say of these programs has to sum up to their times, whatever they are.
+ * What the engine's causes say of these programs has to sum up to their times, whatever they are, and
+ * who asks on the way how far streams have come changes none of them.
  */
 #include <string.h>
 
 #include "sim/stalls.h"
+#include "src/exec.h"
 #include "tests/slow_engine.h"
 #include "tests/tap.h"
 
@@ -17,6 +19,7 @@ struct random_case {
     struct placed_op drains[SECTION_N][MAX_DRAINS];
     struct placement placement;
     uint32_t steps;
+    bool wild; /* events may be waited for before they are recorded */
 };
 
 /* Any number of communicators, with any ranks: which of them share a wire differs. */
@@ -57,8 +60,7 @@ static uint32_t random_event(const struct random_case *c, bool wild, uint64_t *s
     return (uint32_t)tap_below(state, c->rig.program.n_event + (wild ? 3 : 0));
 }
 
-static void random_section(struct random_case *c, enum section_id section, bool wild,
-                           uint64_t *state)
+static void random_section(struct random_case *c, enum section_id section, uint64_t *state)
 {
     struct program *program = &c->rig.program;
     struct place_step *placed =
@@ -74,7 +76,7 @@ static void random_section(struct random_case *c, enum section_id section, bool 
         else if (what < 65)
             build_record(&c->rig.build, stream);
         else if (program->n_event > 0 && what < 94)
-            build_wait(&c->rig.build, stream, random_event(c, wild, state));
+            build_wait(&c->rig.build, stream, random_event(c, c->wild, state));
         else if (program->n_event > 0 && what < 97)
             rig_host_wait(&c->rig, random_event(c, false, state));
         if (tap_below(state, 40) == 0 && placed->n_op < MAX_DRAINS && n > 1)
@@ -93,10 +95,11 @@ static void random_case_init(struct random_case *c, uint64_t *state)
     const int64_t all_gather_ns = tap_below(state, 2) ? 9 : 0;
 
     memset(c, 0, sizeof *c);
+    c->wild = wild;
     rig_init(&c->rig, launch_ns, all_gather_ns, contentions[tap_below(state, 6)]);
     random_comms(&c->rig.plan, state);
     for (uint32_t s = 0; s < SECTION_N; s++)
-        random_section(c, (enum section_id)s, wild, state);
+        random_section(c, (enum section_id)s, state);
     c->rig.program.n_event += 3; /* those that are never recorded */
     c->placement.n_step = 2;
     c->placement.period = 1;
@@ -244,12 +247,156 @@ static bool same_again(struct random_case *c)
     return n == m && (n == 0 || !memcmp(before, spans, n * sizeof *before));
 }
 
+/* Points of streams, and what was said of them while the host was still issuing. */
+enum { MAX_POINTS = 4096, MAX_ANSWERS = 4096 };
+
+struct asker {
+    struct engine *engine;
+    const struct program *program;
+    uint64_t *state;
+    uint32_t points[MAX_POINTS];
+    struct answer {
+        uint32_t point;
+        int64_t ns;
+        bool reached;
+    } answers[MAX_ANSWERS];
+    uint32_t n_point, n_answer;
+};
+
+/* Of any points, when the host has made so many launches of a task of this kind. */
+static void ask(struct asker *asker, enum task_kind kind, uint32_t kernels)
+{
+    const int64_t ns = engine_host_ns(asker->engine, kind, kernels);
+
+    while (asker->n_point < MAX_POINTS && tap_below(asker->state, 3) == 0)
+        asker->points[asker->n_point++] =
+            engine_point(asker->engine, (enum stream)tap_below(asker->state, STREAM_N));
+    while (asker->n_point > 0 && asker->n_answer < MAX_ANSWERS && tap_below(asker->state, 2)) {
+        struct answer *answer = &asker->answers[asker->n_answer++];
+        answer->point = asker->points[tap_below(asker->state, asker->n_point)];
+        answer->ns = ns;
+        answer->reached = engine_reached(asker->engine, answer->point, ns);
+    }
+}
+
+/* A task of C may be asked within, since others that depend on it start no sooner than it ends. */
+static enum status asker_launch(void *self, const struct launch *launch, struct err *err)
+{
+    struct asker *asker = self;
+    const struct task *task = &asker->program->tasks[launch->task];
+    const bool within = task->stream == STREAM_C && task->comm == COMM_NONE;
+    const uint32_t most = within || task->kernels == 0 ? task->kernels : 1;
+
+    for (uint32_t kernels = 0; kernels <= most; kernels++)
+        ask(asker, (enum task_kind)task->kind, kernels);
+    return engine_backend.launch(asker->engine, launch, err);
+}
+
+static enum status asker_open(void *self, const struct program *program,
+                              const struct placement *placement, struct err *err)
+{
+    return engine_backend.open(((struct asker *)self)->engine, program, placement, err);
+}
+
+static enum status asker_segment(void *self, const struct segment_op *op, struct err *err)
+{
+    ask(self, TASK_FORWARD, 0);
+    return engine_backend.segment(((struct asker *)self)->engine, op, err);
+}
+
+static enum status asker_record(void *self, uint32_t event, enum stream stream, struct err *err)
+{
+    ask(self, TASK_FORWARD, 0);
+    return engine_backend.record(((struct asker *)self)->engine, event, stream, err);
+}
+
+static enum status asker_wait(void *self, uint32_t event, enum stream stream, struct err *err)
+{
+    ask(self, TASK_FORWARD, 0);
+    return engine_backend.wait(((struct asker *)self)->engine, event, stream, err);
+}
+
+static enum status asker_host_wait(void *self, uint32_t event, struct err *err)
+{
+    ask(self, TASK_FORWARD, 0);
+    return engine_backend.host_wait(((struct asker *)self)->engine, event, err);
+}
+
+static enum status asker_step_end(void *self, uint32_t step, struct err *err)
+{
+    return engine_backend.step_end(((struct asker *)self)->engine, step, err);
+}
+
+static enum status asker_finish(void *self, struct err *err)
+{
+    return engine_backend.finish(((struct asker *)self)->engine, err);
+}
+
+static void asker_close(void *self)
+{
+    engine_backend.close(((struct asker *)self)->engine);
+}
+
+static const struct backend_ops asker_backend = {
+    .name = "asker",
+    .open = asker_open,
+    .segment = asker_segment,
+    .launch = asker_launch,
+    .record = asker_record,
+    .wait = asker_wait,
+    .host_wait = asker_host_wait,
+    .step_end = asker_step_end,
+    .finish = asker_finish,
+    .close = asker_close,
+};
+
+/* What was said early is what the whole run says of the same point and time. */
+static bool answers_hold(const struct asker *asker)
+{
+    for (uint32_t i = 0; i < asker->n_answer; i++) {
+        const struct answer *answer = &asker->answers[i];
+        if (engine_reached(asker->engine, answer->point, answer->ns) != answer->reached) {
+            tap_note("point %u at %lld ns: early %d", answer->point, (long long)answer->ns,
+                     (int)answer->reached);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The same program, and someone who asks on the way: equal spans, or the same deadlock. */
+static bool same_when_asked(const struct random_case *c, enum status status, struct asker *asker,
+                            uint64_t *state)
+{
+    struct arena arena;
+    struct err err = {0};
+    uint32_t n, m;
+
+    arena_init(&arena);
+    asker->engine = engine_new(&c->rig.prices, &arena);
+    asker->program = &c->rig.program;
+    asker->state = state;
+    asker->n_point = asker->n_answer = 0;
+    const enum status asked = exec_program(&c->rig.program, EXEC_UNIT, &c->placement, c->steps,
+                                           &asker_backend, asker, &err);
+    const struct span *spans = engine_spans(c->rig.engine, &n);
+    const struct span *others = engine_spans(asker->engine, &m);
+    bool same = asked == status;
+    if (same && status == STATUS_OK)
+        same = n == m && (n == 0 || !memcmp(spans, others, n * sizeof *spans)) &&
+               (c->wild || answers_hold(asker));
+    arena_release(&arena);
+    return same;
+}
+
 int main(void)
 {
     uint64_t state = tap_seed(20240611);
     uint32_t equal = 0, blocked = 0, contended = 0, shared = 0, repeated = 0, explained = 0;
+    uint32_t asked = 0, n_answer = 0;
     static struct random_case c;
     static struct slow_engine slow;
+    static struct asker asker;
 
     for (uint32_t i = 0; i < N_CASES; i++) {
         struct err err = {0};
@@ -266,12 +413,16 @@ int main(void)
         contended += !slow.deadlock && is_slowed(&slow, false);
         shared += !slow.deadlock && is_slowed(&slow, true);
         explained += slow.deadlock || is_explained(&c);
+        asked += same_when_asked(&c, status, &asker, &state);
+        n_answer += asker.n_answer;
         repeated += same_again(&c);
         rig_release(&c.rig);
     }
     is_int(equal, N_CASES, "the engine is as the slow simulator in all random programs");
     is_int(explained, N_CASES, "critical path and stalls sum to the step and to its idle time");
     is_int(repeated, N_CASES, "a second run gives the same spans");
+    is_int(asked, N_CASES, "who asks how far streams are changes nothing, and is told the truth");
+    ok(n_answer > 20 * N_CASES, "which is asked often");
     tap_note("%u blocked, %u with contention, %u with a shared wire", blocked, contended, shared);
     ok(blocked > N_CASES / 30 && blocked < N_CASES / 3, "some of the programs block for ever");
     ok(contended > N_CASES / 4, "many have contention");
