@@ -85,7 +85,9 @@ static enum status check_strategy(const struct plan_options *o, struct err *err)
                        "replicas %" PRIu64 " of shards are fsdp1-strategy hybrid", o->replicas);
     if (o->fsdp1.strategy == FSDP1_NO_SHARD && o->accum > 1)
         return err_set(err, STATUS_USAGE,
-                       "accum %" PRIu64 " with fsdp1-strategy no-shard is not modelled", o->accum);
+                       "accum %" PRIu64 " with fsdp1-strategy no-shard is not modelled, nor with "
+                       "another where one GPU has all shards; use accum 1 or shard over more",
+                       o->accum);
     return STATUS_OK;
 }
 

@@ -42,6 +42,10 @@ ok "fsdp2 has no strategy" complains 2 "fsdp1-strategy is nothing that fsdp2 has
     --fsdp1-strategy grad-op
 ok "fsdp1 wraps no lists" complains 2 "is a list of 2 modules, and FSDP1 wraps one" sim llama2-7b \
     --no-db --system fsdp1
+ok "microbatches need shards" complains 2 "use accum 1 or shard over more" sim $small \
+    --system fsdp1 --accum 2 --fsdp1-strategy no-shard
+ok "of which one GPU has no part" complains 2 "where one GPU has all shards" sim $small \
+    --system fsdp1 --accum 2 --gpus 1
 ok "hybrid needs replicas" complains 2 "give replicas" sim $small --system fsdp1 \
     --fsdp1-strategy hybrid
 done_testing
