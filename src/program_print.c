@@ -90,6 +90,7 @@ static void print_task(const struct program *program, uint32_t id, struct text *
     text_add(out, "%s", program_task_name(program, id, name));
     if (t->elements == 0)
         return;
+    text_add(out, " "); /* a name may be longer than its column */
     text_pad(out, 62);
     if (task_kind_is_collective(t->kind) && t->reduction != REDUCE_NONE)
         text_add(out, "%s ", reduction_name((enum reduction)t->reduction));
@@ -98,7 +99,7 @@ static void print_task(const struct program *program, uint32_t id, struct text *
 
 static void print_memory(const struct expanded *event, const char *name, struct text *out)
 {
-    text_add(out, "%s", name);
+    text_add(out, "%s ", name);
     text_pad(out, 62);
     text_add(out, "%llu", (unsigned long long)event->bytes);
     if ((event->flags & INSTR_BY_BODY) != 0)

@@ -246,6 +246,24 @@ static void one_rank_divides_by_a_kernel(void)
     }
 }
 
+/* Units that are cut by dtype are called after single modules, whose paths pass the column. */
+static void long_names_end_before_the_next_column(void)
+{
+    struct plan_options options = small_options("block");
+    struct made made;
+
+    options.policy.keep_fp32 = "*layernorm*";
+    options.arrange = ARRANGE_BY_DTYPE;
+    make_init(&made, "llama3-8b", 1, &options);
+    char *text = printed(&made.program, SECTION_STEADY, false);
+    ok(strstr(text, "all_gather model.layers.0.post_attention_layernorm fp32 x") != NULL,
+       "a dtype stands apart from a long name");
+    ok(strstr(text, "gathered model.layers.0.post_attention_layernorm 1") != NULL,
+       "and so does a size");
+    free(text);
+    make_release(&made);
+}
+
 int main(void)
 {
     const struct plan_options torchtitan = small_options("torchtitan");
@@ -259,5 +277,6 @@ int main(void)
     hash_is_identity();
     collectives_of_the_public_trace();
     one_rank_divides_by_a_kernel();
+    long_names_end_before_the_next_column();
     return tap_done();
 }
