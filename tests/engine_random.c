@@ -1,5 +1,5 @@
 /*
- * The virtual clock against a slow simulator on random programs of one to five communicators.
+ * The virtual clock against a slow simulator on random programs of one to six communicators.
  *
  * What the engine's causes say of these programs has to sum up to their times, whatever they are, and
  * who asks on the way how far streams have come changes none of them.

@@ -4,8 +4,8 @@
  */
 #include "tests/slow_engine.h"
 
-enum { SHARES = 3 * 4 * 5 }; /* of a wire, split evenly among up to five */
-_Static_assert(COMM_N == 5, "1 to COMM_N divide SHARES");
+enum { SHARES = 3 * 4 * 5 }; /* of a wire, split evenly among up to six */
+_Static_assert(COMM_N == 6, "1 to COMM_N divide SHARES");
 
 static const struct task *task_of(const struct slow_engine *slow, int i)
 {
