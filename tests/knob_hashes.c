@@ -10,6 +10,7 @@
 #include "tests/asked.h"
 #include "tests/tap.h"
 
+#define FSDP1 "--units block --system fsdp1"
 #define MIXED "--behavior torch-pr196626 --keep-fp32 *norm*"
 
 static const struct change {
@@ -98,7 +99,18 @@ static const struct change {
     {"", "--shard-dim *.down_proj.weight=1", true, "more copies"},
     {"", "--shard-dim *=0", false, "that is the default"},
     {"--gpus 1", "--shard-dim *.down_proj.weight=1", true, "the layout names the dimension"},
-    {"--system fsdp1 --units block", "--buffer-dtype bf16", false, "cast before the first step"},
+    {"", "--pack-stream rs", true, "packing is RS's"},
+    /* FullyShardedDataParallel */
+    {"--units block", "--system fsdp1", true, "another system"},
+    {FSDP1, "--fsdp1-strategy grad-op", true, "backward gathers nothing"},
+    {FSDP1, "--fsdp1-strategy no-shard", true, "nothing is gathered at all"},
+    {FSDP1, "--fsdp1-strategy hybrid --replicas 2", true, "an all-reduce"},
+    {FSDP1, "--fsdp1-backward-prefetch post", true, "later all-gathers"},
+    {FSDP1, "--fsdp1-backward-prefetch none", true, "later ones still"},
+    {FSDP1, "--forward-prefetch yes", true, "earlier all-gathers"},
+    {FSDP1, "--limit-all-gathers no", true, "no host waits"},
+    {FSDP1, "--record-stream no", true, "waits in its place"},
+    {FSDP1, "--buffer-dtype bf16", false, "cast before the first step"},
     {"--behavior torch-2.15", "--second-mesh *.mlp.*", true, "a group of its own"},
     {"--behavior torch-2.15", "--second-mesh *", true, "other communicators"},
     /* set_reduce_scatter_unused_params, requires_grad, ignored_params */

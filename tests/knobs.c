@@ -17,6 +17,7 @@
 #include "tests/tap.h"
 
 #define BLOCK "--units block"
+#define FSDP1 BLOCK " --system fsdp1"
 #define NORMS "--keep-fp32 *norm*"
 #define MIXED BLOCK " --behavior torch-pr196626 " NORMS
 #define ALL_BUT_Q "*embed*,*.k_proj*,*.v_proj*,*.o_proj*,*.mlp.*,*norm*,lm_head*"
@@ -52,6 +53,8 @@ static const struct knob {
     {"last-backward", BLOCK " --accum 2", "--last-backward last", NULL,
      "nothing is waited for between microbatches"},
     {"reduce-inputs", "", "--reduce-inputs 2", NULL, "two packed inputs are alive at once"},
+    {"pack-stream", BLOCK, "--pack-stream rs", NULL,
+     "gradients are packed on RS, into its memory, and no later packing waits for that"},
     {"separate-reduce-comm", "", "--separate-reduce-comm yes", NULL,
      "reduce-scatters queue behind no all-gather"},
     {"unused-zero", "", "--unused zero", "*.q_proj.*", "zeros are reduced in place of no gradient"},
@@ -94,6 +97,14 @@ static const struct knob {
      "what is cut crosswise is put together once more, both ways"},
     {"second-mesh", BLOCK " --behavior torch-2.15", "--second-mesh *.mlp.*", NULL,
      "a unit of two groups has an all-gather and a reduce-scatter of each"},
+    {"fsdp1-grad-op", FSDP1, "--fsdp1-strategy grad-op", NULL, "backward gathers nothing"},
+    {"fsdp1-post", FSDP1, "--fsdp1-backward-prefetch post", NULL,
+     "the next unit is gathered behind the backward of this one"},
+    {"fsdp1-forward-prefetch", FSDP1, "--forward-prefetch yes", NULL,
+     "the next unit is gathered before the forward of this one, and reduced late"},
+    {"fsdp1-limit", FSDP1, "--limit-all-gathers no", NULL, "the host never waits"},
+    {"fsdp1-record-stream", FSDP1, "--record-stream no", NULL,
+     "the stream that owns memory waits for the one that uses it"},
     {"alone", BLOCK, "--replicas 4", NULL,
      "shards of one rank: copies in place of gather and scatter"},
     {"scaler", "--replicas 2", "--scaler yes", NULL,

@@ -269,6 +269,11 @@ EXTRA_DIST += \
 	tests/golden/knob-divide-factor-alone.txt \
 	tests/golden/knob-divide-factor.txt \
 	tests/golden/knob-force-sum.txt \
+	tests/golden/knob-fsdp1-forward-prefetch.txt \
+	tests/golden/knob-fsdp1-grad-op.txt \
+	tests/golden/knob-fsdp1-limit.txt \
+	tests/golden/knob-fsdp1-post.txt \
+	tests/golden/knob-fsdp1-record-stream.txt \
 	tests/golden/knob-freeze-all-but-q.txt \
 	tests/golden/knob-freeze-embedding.txt \
 	tests/golden/knob-host-sync.txt \
@@ -283,6 +288,7 @@ EXTRA_DIST += \
 	tests/golden/knob-no-reshard.txt \
 	tests/golden/knob-none.txt \
 	tests/golden/knob-output-dtype.txt \
+	tests/golden/knob-pack-stream.txt \
 	tests/golden/knob-precast.txt \
 	tests/golden/knob-prefetch-backward.txt \
 	tests/golden/knob-prefetch.txt \
