@@ -86,7 +86,7 @@ const char *cut_unit_name(const struct cut *cut, uint32_t draft)
     const struct cut_unit *unit = &cut->units[draft];
     const struct module *modules = cut->model->modules;
     uint32_t named_after = cut->drafts->drafts[draft].named_after;
-    if (named_after != NO_MODULE)
+    if (named_after != NO_MODULE && cut->module_owner[named_after] == draft)
         return modules[named_after].path;
     const char *first = modules[unit->shown[0]].path;
     if (unit->n_module == 1)

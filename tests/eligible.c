@@ -23,6 +23,8 @@ static const struct row {
      "unit 'model.layers.0' mixes compute dtypes"},
     {"the same: fallback named", NULL, "--keep-fp32 *norm*", STATUS_NO, "--arrange by-dtype"},
     {"the same: which is possible", NULL, "--keep-fp32 *norm* --arrange by-dtype", STATUS_OK, ""},
+    {"a unit that by-dtype takes its name's module from", "pack-50m",
+     "--units attn+mlp --arrange by-dtype", STATUS_USAGE, "in 'layers.0.self_attn, layers.0.mlp'"},
     {"override policy under torch-2.11", NULL, "--keep-fp32 model.norm.* --freeze model.norm.*",
      STATUS_NO, "torch-2.11 needs one per unit"},
     {"override policy under torch-2.11, of a whole unit", NULL, "--keep-fp32 model.layers.*",

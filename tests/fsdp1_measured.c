@@ -9,8 +9,10 @@
  *
  * That FSDP2 packed gradients on the reduce stream (pytorch#129721 came in June) and did not reshard
  * the last block. The whole difference is to be met within 2 points. With full checkpointing
- * record_stream is to be the cause of at least half of it; with selective it is of a third here, the
- * rest is room for flat gradients between activations, and what it was there nobody measured.
+ * record_stream is to be the cause of at least half of it. With selective it is of less than a third
+ * here: Adam's moments of a flat parameter are born after the first step in blocks that activations
+ * left behind, and are so large that the second step reserves new ones for its activations. What it
+ * was there nobody measured.
  */
 #include "sim/simulate.h"
 #include "tests/make.h"
