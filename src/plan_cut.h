@@ -10,7 +10,8 @@
 #include "src/plan.h"
 #include "src/plan_units.h"
 
-/* Fills units, segments, unit_params, grad_member and has_root; reads model and options. */
+/* Fills units, segments, unit_params, inner_units, grad_places and has_root. Reads model, options and
+   policy. */
 enum status plan_cut(struct plan *plan, const struct unit_drafts *drafts, struct arena *arena,
                      struct err *err);
 

@@ -13,7 +13,7 @@ enum { MESH_N = 2 }; /* the plan's, and the second */
 
 /* What is known of one draft while it becomes a unit. */
 struct cut_unit {
-    uint32_t n_param, n_trained;          /* managed ones */
+    uint32_t n_param;                     /* managed ones */
     uint32_t outer, other_outer;          /* drafts around its modules: one, if all is well */
     uint32_t first_segment, last_segment; /* of all that is inside its modules */
     uint32_t n_module, shown[3], last;    /* its outermost modules, for the name */

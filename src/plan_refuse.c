@@ -123,7 +123,8 @@ static enum status refuse_dtypes(const struct cut *cut, struct err *err)
 
     for (uint32_t draft = 0; draft <= cut_root(cut) && !status; draft++)
         for (uint8_t mesh = 0; mesh < MESH_N && !status; mesh++)
-            status = refuse_group(cut, draft, mesh, params, err);
+            if (cut->units[draft].on_mesh[mesh] > 0)
+                status = refuse_group(cut, draft, mesh, params, err);
     return status;
 }
 

@@ -1,10 +1,12 @@
 /*
- * What computes on stream C: bodies with their boundary tensors, the loss, and the shards' birth. Lifetimes at a body's border are stated here and happen on its tape (body.h).
+ * What computes on stream C: bodies with their boundary tensors, the loss, and the shards' birth.
+ * Lifetimes at a body's border are stated here and happen on its tape (body.h).
  */
 #include "src/schedule/pieces.h"
 
 void schedule_init_shards(struct schedule *sched)
 {
+    build_section_begin(&sched->build, SECTION_INIT);
     build_mark(&sched->build, PHASE_INIT, false);
     for (uint32_t u = 0; u < sched->plan->n_unit; u++) {
         build_alloc(&sched->build, sched->units[u].shard, 0);
@@ -15,6 +17,7 @@ void schedule_init_shards(struct schedule *sched)
         build_instr(&sched->build, INSTR_LAUNCH, STREAM_C, 0, sched->init_ignored);
     }
     build_mark(&sched->build, PHASE_INIT, true);
+    build_section_end(&sched->build);
 }
 
 /* Token ids and labels of a microbatch, int64 each; hidden states of a model without embedding. */

@@ -243,14 +243,16 @@ static void reduce_whole(struct schedule *sched, uint32_t u)
 {
     const enum dtype dtype = reduce_dtype_of(sched, u);
     const enum dtype storage = (enum dtype)layout_of(sched, u)->buckets[0].storage;
+    const struct divide divide = schedule_divide(sched, dtype);
     uint32_t grad = sched->units[u].grads;
 
     if (dtype != sched->plan->param_dtype)
         grad = cast_away(sched, u, grad, whole_role(sched, u), dtype);
-    schedule_pre_divide(sched, u, 0, grad);
+    if (divide.pre != 1)
+        schedule_pre_divide(sched, u, 0, grad);
     if (sched->plan->world > 1)
         all_reduce(sched, u, grad);
-    if (schedule_divide(sched, dtype).post != 1)
+    if (divide.post != 1)
         divide_whole(sched, u, grad);
     if (dtype != storage)
         grad = cast_away(sched, u, grad, ROLE_GRAD_SHARD, storage);

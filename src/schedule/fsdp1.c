@@ -136,16 +136,8 @@ static void backward(struct schedule *sched, uint32_t d_out)
 
 static void step(struct schedule *sched, enum section_id section)
 {
-    build_section_begin(&sched->build, section);
     sched->frees.n = 0;
-    for (uint64_t m = 0; m < sched->plan->options.accum; m++) {
-        sched->build.microbatch = (uint16_t)m;
-        forward(sched);
-        backward(sched, schedule_loss(sched));
-    }
-    sched->build.microbatch = 0;
-    schedule_optimizer(sched);
-    build_section_end(&sched->build);
+    schedule_step(sched, section, forward, backward);
 }
 
 /* A steady step ends with the queue that it begins with: the one that steps before it come to. */
@@ -181,9 +173,7 @@ void schedule_fsdp1(const struct plan *plan, const struct layout *layout,
 
     schedule_init(&sched, plan, layout, bodies, arena, out);
     make_free_events(&sched, arena);
-    build_section_begin(&sched.build, SECTION_INIT);
     schedule_init_shards(&sched);
-    build_section_end(&sched.build);
     step(&sched, SECTION_FIRST);
     steady_step(&sched, arena);
 }

@@ -1,5 +1,5 @@
 /*
- * The schedule of fully_shard on a one-dimensional mesh; see fsdp2.h.
+ * The schedule of fully_shard; see fsdp2.h.
  *
  * Which hook fires where and what it prefetches, after the pseudo-code (a) of spec FSDP2. What the
  * hooks then do is shared between systems: unshard.c, reduce.c, compute.c.
@@ -25,27 +25,17 @@ static void prefetch_forward(struct schedule *sched, uint32_t u)
     }
 }
 
-/* The explicit list of u in backward, nearest first, of each the last group first. */
-static void prefetch_backward_list(struct schedule *sched, uint32_t u)
+/* The explicit list of u in backward: the units before end, of each the last group first. */
+static void prefetch_backward_list(struct schedule *sched, uint32_t u, uint32_t end)
 {
-    const struct plan *plan = sched->plan;
-    uint32_t target = is_root(sched, u) ? plan->n_unit : u - plan->units[u].group;
     uint64_t ahead = 0;
 
-    while (target > 0 && !is_root(sched, target - 1) && is_last_group(sched, u)) {
-        ahead += is_last_group(sched, --target);
-        if (ahead > plan->options.prefetch_backward)
+    while (end > 0 && !is_root(sched, end - 1) && is_last_group(sched, u)) {
+        ahead += is_last_group(sched, --end);
+        if (ahead > sched->plan->options.prefetch_backward)
             return;
-        schedule_unshard(sched, target, PHASE_BACKWARD);
+        schedule_unshard(sched, end, PHASE_BACKWARD);
     }
-}
-
-static bool has_prefetch_list(const struct schedule *sched, uint32_t u)
-{
-    const struct plan *plan = sched->plan;
-    const uint32_t target = is_root(sched, u) ? plan->n_unit : u - plan->units[u].group;
-
-    return plan->options.prefetch_backward > 0 && target > 0 && !is_root(sched, target - 1);
 }
 
 /*
@@ -70,10 +60,14 @@ static void prefetch_by_order(struct schedule *sched, uint32_t u)
     }
 }
 
+/* A list that would be empty is not set. */
 static void prefetch_backward(struct schedule *sched, uint32_t u)
 {
-    if (has_prefetch_list(sched, u))
-        prefetch_backward_list(sched, u);
+    const struct plan *plan = sched->plan;
+    const uint32_t end = is_root(sched, u) ? plan->n_unit : u - plan->units[u].group;
+
+    if (plan->options.prefetch_backward > 0 && end > 0 && !is_root(sched, end - 1))
+        prefetch_backward_list(sched, u, end);
     else
         prefetch_by_order(sched, u);
 }
@@ -180,28 +174,13 @@ static void backward(struct schedule *sched, uint32_t d_out)
     build_mark(&sched->build, PHASE_BACKWARD, true);
 }
 
-static void first_step(struct schedule *sched)
-{
-    build_section_begin(&sched->build, SECTION_FIRST);
-    for (uint64_t m = 0; m < sched->plan->options.accum; m++) {
-        sched->build.microbatch = (uint16_t)m;
-        forward(sched);
-        backward(sched, schedule_loss(sched));
-    }
-    sched->build.microbatch = 0;
-    schedule_optimizer(sched);
-    build_section_end(&sched->build);
-}
-
 void schedule_fsdp2(const struct plan *plan, const struct layout *layout,
                     const struct body_table *bodies, struct arena *arena, struct program *out)
 {
     struct schedule sched;
 
     schedule_init(&sched, plan, layout, bodies, arena, out);
-    build_section_begin(&sched.build, SECTION_INIT);
     schedule_init_shards(&sched);
-    build_section_end(&sched.build);
-    first_step(&sched);
+    schedule_step(&sched, SECTION_FIRST, forward, backward);
     build_repeat_section(&sched.build, SECTION_FIRST, SECTION_STEADY);
 }

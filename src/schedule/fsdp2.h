@@ -1,8 +1,8 @@
 /*
- * FSDP2 (fully_shard) on a one-dimensional mesh: plan and layout become a program.
+ * FSDP2 (fully_shard), also with replicas and a second mesh: plan and layout become a program.
  *
- * Behavior torch-2.11. Follows pseudo-code (a) of spec FSDP2; anything that could be decided
- * elsewhere (bytes, bodies, addresses, times) is.
+ * Of any behavior. Follows pseudo-code (a) of spec FSDP2; anything that could be decided elsewhere
+ * (bytes, bodies, addresses, times) is.
  */
 #ifndef SRC_SCHEDULE_FSDP2_H
 #define SRC_SCHEDULE_FSDP2_H

@@ -2,8 +2,8 @@
  * What the schedulers share: the state that the host would keep in Python objects, and the pieces
  * of a step that act on it. Internal to src/schedule/.
  *
- * A piece appends to the program; which piece when is the system's (fsdp2.c, fsdp1.c). Nothing here outlives
- * the build but the program itself.
+ * A piece appends to the program; which piece when is the system's (fsdp2.c, fsdp1.c). Nothing here
+ * outlives the build but the program itself.
  */
 #ifndef SRC_SCHEDULE_PIECES_H
 #define SRC_SCHEDULE_PIECES_H
@@ -134,12 +134,16 @@ static inline bool schedule_holds(const struct schedule *sched, enum microbatche
  * launched.
  */
 typedef void unit_hook(struct schedule *sched, uint32_t u);
-/* Of a unit the groups in order, and the other way round. */
-void schedule_each_group(struct schedule *sched, uint32_t u, unit_hook *fire);
+/* Of a unit the last group first. */
 void schedule_each_group_backward(struct schedule *sched, uint32_t u, unit_hook *fire);
 void schedule_walk_forward(struct schedule *sched, unit_hook *pre, unit_hook *post);
 void schedule_walk_backward(struct schedule *sched, uint32_t d_out, unit_hook *pre,
                             unit_hook *done);
+/* A section: forward, loss and backward of each microbatch, and the optimizer. */
+typedef void forward_pass(struct schedule *sched);
+typedef void backward_pass(struct schedule *sched, uint32_t d_out);
+void schedule_step(struct schedule *sched, enum section_id section, forward_pass *forward,
+                   backward_pass *backward);
 
 /* unshard.c */
 void schedule_unshard(struct schedule *sched, uint32_t u, enum phase phase);
@@ -150,7 +154,7 @@ void schedule_release_held(struct schedule *sched);
 void schedule_drop_pending(struct schedule *sched, uint32_t u);
 
 /* compute.c */
-void schedule_init_shards(struct schedule *sched);
+void schedule_init_shards(struct schedule *sched); /* section init */
 void schedule_input(struct schedule *sched);
 void schedule_forward_body(struct schedule *sched, uint32_t s);
 uint32_t schedule_loss(struct schedule *sched); /* returns the gradient of what it is taken of */

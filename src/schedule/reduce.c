@@ -167,8 +167,6 @@ struct divide schedule_divide(const struct schedule *sched, enum dtype dtype)
 void schedule_pre_divide(struct schedule *sched, uint32_t u, uint32_t b, uint32_t in)
 {
     const struct bucket *bucket = &layout_of(sched, u)->buckets[b];
-    if (schedule_divide(sched, (enum dtype)bucket->dtype).pre == 1)
-        return;
     struct task *task = build_launch(&sched->build, TASK_PRE_DIVIDE, STREAM_RS, (uint16_t)u);
 
     task->dtype = bucket->dtype;
@@ -203,7 +201,8 @@ void schedule_reduce_scatter(struct schedule *sched, uint32_t u, uint32_t b, uin
     const bool alone = sched->plan->shard_ranks == 1;
     const struct divide divide = schedule_divide(sched, (enum dtype)bucket->dtype);
 
-    schedule_pre_divide(sched, u, b, in);
+    if (divide.pre != 1)
+        schedule_pre_divide(sched, u, b, in);
     const uint32_t from = divide.copy != 1 ? divide_copy(sched, u, b, in) : in;
     struct task *task = build_launch(&sched->build, alone ? TASK_POST_REDUCE : TASK_REDUCE_SCATTER,
                                      STREAM_RS, (uint16_t)u);

@@ -4,7 +4,7 @@
  */
 #include "src/schedule/pieces.h"
 
-void schedule_each_group(struct schedule *sched, uint32_t u, unit_hook *fire)
+static void each_group(struct schedule *sched, uint32_t u, unit_hook *fire)
 {
     for (; u != NO_UNIT; u = sched->plan->units[u].next_group)
         fire(sched, u);
@@ -24,7 +24,7 @@ static void each_begin(struct schedule *sched, uint32_t u, uint32_t s, unit_hook
     if (u == NO_UNIT || sched->plan->units[u].first_segment != s)
         return;
     each_begin(sched, sched->plan->units[u].outer, s, fire);
-    schedule_each_group(sched, u, fire);
+    each_group(sched, u, fire);
 }
 
 /* The same, innermost first. */
@@ -40,7 +40,7 @@ static void each_begin_inside_out(struct schedule *sched, uint32_t u, uint32_t s
 static void each_end(struct schedule *sched, uint32_t u, uint32_t s, unit_hook *fire)
 {
     for (; u != NO_UNIT && sched->plan->units[u].last_segment == s; u = sched->plan->units[u].outer)
-        schedule_each_group(sched, u, fire);
+        each_group(sched, u, fire);
 }
 
 /* The i-th module inside of the segment that is a unit, or NO_UNIT for the second group of one. */
@@ -56,7 +56,7 @@ static void each_inner(struct schedule *sched, uint32_t s, unit_hook *fire)
     const struct segment *segment = &sched->plan->segments[s];
 
     for (uint32_t i = 0; i < segment->n_inner; i++)
-        schedule_each_group(sched, inner_unit(sched, segment, i), fire);
+        each_group(sched, inner_unit(sched, segment, i), fire);
 }
 
 /* in_order: of groups; hooks before a backward are called in order, those behind it in reverse. */
@@ -67,7 +67,7 @@ static void each_inner_backward(struct schedule *sched, uint32_t s, unit_hook *f
     for (uint32_t i = segment->n_inner; i-- > 0;) {
         const uint32_t u = inner_unit(sched, segment, i);
         if (in_order)
-            schedule_each_group(sched, u, fire);
+            each_group(sched, u, fire);
         else
             schedule_each_group_backward(sched, u, fire);
     }
@@ -98,4 +98,18 @@ void schedule_walk_backward(struct schedule *sched, uint32_t d_out, unit_hook *p
         each_inner_backward(sched, s, done, false);
         each_begin_inside_out(sched, u, s, done);
     }
+}
+
+void schedule_step(struct schedule *sched, enum section_id section, forward_pass *forward,
+                   backward_pass *backward)
+{
+    build_section_begin(&sched->build, section);
+    for (uint64_t m = 0; m < sched->plan->options.accum; m++) {
+        sched->build.microbatch = (uint16_t)m;
+        forward(sched);
+        backward(sched, schedule_loss(sched));
+    }
+    sched->build.microbatch = 0;
+    schedule_optimizer(sched);
+    build_section_end(&sched->build);
 }
