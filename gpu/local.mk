@@ -1,0 +1,8 @@
+# Real devices: the host's streams, kernels and transports.
+noinst_LIBRARIES += gpu/libgpu.a
+gpu_libgpu_a_SOURCES = \
+	gpu/device.h \
+	gpu/ops.h \
+	gpu/pack.h \
+	gpu/transport.h \
+	gpu/work.h

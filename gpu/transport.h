@@ -1,0 +1,54 @@
+/*
+ * Bytes between ranks: what the host's collectives are made of. No arithmetic, no dtypes.
+ *
+ * A group is the ranks that a communicator of this rank joins. Each group is used by one thread at a
+ * time, different groups by different threads; calls of a group come in the same order on all its
+ * ranks. exchange starts, wait ends it; buffers belong to the transport in between. Every wait has a
+ * deadline: a rank that is gone or late gives STATUS_RUN with its number, on all ranks, and no call
+ * blocks for ever.
+ */
+#ifndef GPU_TRANSPORT_H
+#define GPU_TRANSPORT_H
+
+#include "src/err.h"
+#include "src/program.h"
+
+struct comm_group {
+    uint32_t n, me;        /* ranks in it, and which of them this one is */
+    const uint32_t *ranks; /* of the world, rising */
+};
+
+/* One more group for what is not the program's: all ranks. */
+enum { GROUP_CONTROL = COMM_N, GROUP_N };
+
+struct transport_setup {
+    uint32_t rank, ranks;
+    struct comm_group groups[GROUP_N];
+    int64_t timeout_ns;
+};
+
+struct transport_ops {
+    const char *name; /* "shm", "mpi" */
+    /* Put up; collective over all ranks. */
+    enum status (*open)(void *self, const struct transport_setup *setup, struct err *err);
+    /* send[i] goes to the group's rank i, recv[i] comes from it, bytes each; send and recv of the
+       rank itself are passed over. */
+    enum status (*exchange)(void *self, uint32_t group, const void *const *send, void *const *recv,
+                            uint64_t bytes, struct err *err);
+    enum status (*wait)(void *self, uint32_t group, struct err *err);
+    void (*close)(void *self); /* tear down; also after a failed open */
+};
+
+/* gpu/shm_transport.c: ranks forked from one process. The region is made before the fork and shared
+   by all; it is freed by the process that made it. */
+struct shm_region;
+extern const struct transport_ops shm_transport_ops;
+enum status shm_region_new(uint32_t ranks, struct shm_region **out, struct err *err);
+void shm_region_free(struct shm_region *region);
+/* A rank died: whoever waits for it stops now. Safe in any process that shares the region. */
+void shm_region_abort(struct shm_region *region, uint32_t rank);
+struct shm_transport;
+struct shm_transport *shm_transport_new(struct shm_region *region); /* in the rank's own process */
+void shm_transport_free(struct shm_transport *transport);
+
+#endif

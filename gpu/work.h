@@ -1,0 +1,118 @@
+/*
+ * What a stream of a device is given to do: a task of the program, or one operator of a body, with
+ * every address in it.
+ *
+ * Work is made once for a placed step (gpu/bind.h) and submitted at each launch, so that it is
+ * constant from then on. It belongs to whoever bound it and outlives the device's last use. Nothing
+ * here decides: order, addresses and factors are the program's and the placement's.
+ */
+#ifndef GPU_WORK_H
+#define GPU_WORK_H
+
+#include "gpu/ops.h"
+#include "gpu/pack.h"
+#include "src/program.h"
+
+enum work_kind {
+    WORK_NOTHING, /* a task that has nothing to move on this rank */
+    WORK_FILL,    /* bytes of one value */
+    WORK_GIVE,    /* from the host: what the caller's callback yields */
+    WORK_PACK,    /* one table or several */
+    WORK_POST,    /* post-reduce, piece by piece */
+    WORK_OP,
+    WORK_COLLECTIVE,
+    WORK_SQUARES, /* sum of squares of a list, or whether all is finite, to a number */
+    WORK_SCALE,   /* a list in place: by a factor, or so that a norm is not passed */
+    WORK_UPDATE,  /* the optimizer */
+    WORK_LOSS     /* the step's loss to a number */
+};
+
+struct work_fill {
+    void *to;
+    uint64_t bytes;
+    uint8_t value;
+};
+
+/* fill writes the bytes of a buffer or member into host memory; called in stream order. */
+struct work_give {
+    void *to;
+    uint64_t bytes;
+    enum status (*fill)(void *context, uint32_t step, uint64_t what, void *to, uint64_t bytes,
+                        struct err *err);
+    void *context;
+    uint64_t what; /* the callback's */
+};
+
+struct work_pack {
+    const struct pack_table *table;
+    const void *from;
+    void *to;
+};
+
+/* all_gather: recv has a slice for each rank, send is the rank's own (in place, where it lies
+   there). reduce_scatter: send has a slice for each, recv is one. all_reduce: send and recv the
+   whole. elements is a slice's, of an all_reduce the whole. */
+struct work_collective {
+    uint8_t kind, comm, dtype, reduction; /* enum task_kind, comm, dtype, reduction */
+    double divisor;                       /* of REDUCE_PREMUL */
+    uint64_t elements;
+    const void *send;
+    void *recv;
+};
+
+struct tensor {
+    void *at;
+    uint64_t n;
+    uint8_t dtype;
+};
+
+struct work_squares {
+    const struct tensor *list;
+    uint32_t n_list;
+    bool
+        finite; /* in place of the sum: 1 where an element is not finite, else 0; and divide each by
+                    the loss scale, as a scaler does */
+    float *to;
+};
+
+struct work_scale {
+    const struct tensor *list;
+    uint32_t n_list;
+    const float *squares; /* of all gradients: factor = min(1, max_norm / (sqrt + 1e-6)) */
+    float max_norm;
+};
+
+/* One parameter's shard. Moments are absent of SGD. All FP32 arithmetic, scalars FP64. */
+struct update {
+    struct tensor param, grad, moment, variance;
+    float *step; /* how often it was updated */
+};
+struct optimizer_options {
+    bool adamw; /* else sgd */
+    double lr, beta1, beta2, eps, weight_decay;
+};
+struct work_update {
+    const struct update *list;
+    uint32_t n_list;
+    const struct optimizer_options *options;
+};
+
+struct work {
+    uint8_t kind;
+    uint32_t n; /* of PACK, POST, UPDATE …: how many stand behind the pointer */
+    struct step_state *state;
+    union {
+        struct work_fill fill;
+        struct work_give give;
+        const struct work_pack *packs;
+        const struct post_reduce *posts;
+        const struct op_call *op;
+        struct work_collective collective;
+        struct work_squares squares;
+        struct work_scale scale;
+        struct work_update update;
+        float *loss;
+    } is;
+};
+
+#endif
