@@ -27,12 +27,12 @@
  *  OP_LAYER_NORM   forward   x, w, bias?, =y, =mean[T] FP32, =rstd[T] FP32
  *                  dgrad     x, w, mean, rstd, d_y, +d_x
  *                  wgrad     x, mean, rstd, d_y, +d_w?, +d_bias?
- *  OP_ROPE         forward   x[T,n*D], =y[T,n*D]; n from the tensor's size
- *                  dgrad     d_y, =d_x
  *  OP_SDPA         forward   q[T,Q], k[T,KV], v[T,KV], =out[T,Q], =lse[T,NH] FP32
  *                  dgrad     q, k, v, out, lse, d_out, =d_q, =d_k, =d_v
  *                  Where k and v are absent q is [T,Q+2KV], all three in each row, and d_q likewise.
- *                  Causal; query head h reads key head h * kv_heads / heads; scale D^-1/2.
+ *                  Causal; query head h reads key head h * kv_heads / heads; scale D^-1/2. Where the
+ *                  shape has a rope_base queries and keys are rotated, in FP32, as they are loaded;
+ *                  d_q and d_k are those of the tensors as they lie there.
  *  OP_SWIGLU       forward   gate[T,F], up[T,F], =y[T,F]
  *                  dgrad     gate, up, d_y, =d_gate, =d_up
  *  OP_GELU         forward   x[T,F], =y[T,F]; the tanh form
@@ -81,7 +81,7 @@ struct op_tensor {
 /* Sizes that no tensor tells. */
 struct op_shape {
     uint64_t batch, seq, heads, kv_heads, head_dim, vocab;
-    double rope_base; /* 10000 */
+    double rope_base; /* 0: no rotation */
 };
 
 enum { OP_MAX_TENSORS = 16 };

@@ -51,34 +51,38 @@ struct slot {
  * Operators. The name is what tapes and traces print; the cost class says which formula prices one.
  * X(ENUM, name, COST)
  */
-#define OP_KINDS(X)                       \
-    X(EMBEDDING, "embedding", MEMORY)     \
-    X(RMS, "rms", MEMORY)                 \
-    X(TO, "to", MEMORY)                   \
-    X(POW, "pow", MEMORY)                 \
-    X(MEAN, "mean", MEMORY)               \
-    X(ADD, "add", MEMORY)                 \
-    X(RSQRT, "rsqrt", MEMORY)             \
-    X(MUL, "mul", MEMORY)                 \
-    X(MULW, "mulw", MEMORY)               \
-    X(MM, "mm", GEMM)                     \
-    X(CMUL, "cmul", MEMORY)               \
-    X(REPEAT, "repeat", MEMORY)           \
-    X(SDPA, "sdpa", ATTENTION)            \
-    X(SILU, "silu", MEMORY)               \
-    X(FUSED, "fused", MEMORY)             \
-    X(LOG_SOFTMAX, "log_softmax", MEMORY) \
-    X(NLL, "nll", MEMORY)                 \
-    X(LAYER_NORM, "layer_norm", MEMORY)   \
-    X(GELU, "gelu", MEMORY)               \
-    X(SUM, "sum", MEMORY)                 \
-    X(CAT, "cat", MEMORY)                 \
-    X(SHORT_CONV, "short_conv", MEMORY)   \
-    X(L2_NORM, "l2_norm", MEMORY)         \
-    X(SIGMOID, "sigmoid", MEMORY)         \
-    X(DECAY, "decay", MEMORY)             \
-    X(CHUNK, "chunk", MEMORY)             \
-    X(DELTA_RULE, "delta_rule", DELTA_RULE)
+#define OP_KINDS(X)                         \
+    X(EMBEDDING, "embedding", MEMORY)       \
+    X(RMS, "rms", MEMORY)                   \
+    X(TO, "to", MEMORY)                     \
+    X(POW, "pow", MEMORY)                   \
+    X(MEAN, "mean", MEMORY)                 \
+    X(ADD, "add", MEMORY)                   \
+    X(RSQRT, "rsqrt", MEMORY)               \
+    X(MUL, "mul", MEMORY)                   \
+    X(MULW, "mulw", MEMORY)                 \
+    X(MM, "mm", GEMM)                       \
+    X(CMUL, "cmul", MEMORY)                 \
+    X(REPEAT, "repeat", MEMORY)             \
+    X(SDPA, "sdpa", ATTENTION)              \
+    X(SILU, "silu", MEMORY)                 \
+    X(FUSED, "fused", MEMORY)               \
+    X(LOG_SOFTMAX, "log_softmax", MEMORY)   \
+    X(NLL, "nll", MEMORY)                   \
+    X(LAYER_NORM, "layer_norm", MEMORY)     \
+    X(GELU, "gelu", MEMORY)                 \
+    X(SUM, "sum", MEMORY)                   \
+    X(CAT, "cat", MEMORY)                   \
+    X(SHORT_CONV, "short_conv", MEMORY)     \
+    X(L2_NORM, "l2_norm", MEMORY)           \
+    X(SIGMOID, "sigmoid", MEMORY)           \
+    X(DECAY, "decay", MEMORY)               \
+    X(CHUNK, "chunk", MEMORY)               \
+    X(DELTA_RULE, "delta_rule", DELTA_RULE) \
+    X(POSITIONS, "positions", MEMORY)       \
+    X(SWIGLU, "swiglu", MEMORY)             \
+    X(GATED_RMS, "gated_rms", MEMORY)       \
+    X(CROSS_ENTROPY, "cross_entropy", MEMORY)
 
 enum op_kind {
 #define X(id, name, cost) OP_##id,
