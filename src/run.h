@@ -19,7 +19,8 @@
 /* X(ENUM, name) */
 #define RUN_KINDS(X) \
     X(SIM, "sim")    \
-    X(PLAN, "plan")
+    X(PLAN, "plan")  \
+    X(REAL, "real")
 
 enum run_kind {
 #define X(id, name) RUN_##id,
@@ -97,6 +98,37 @@ struct run_collective {
     uint32_t count; /* per rank and optimizer step */
 };
 
+/* One step of a real run. */
+struct run_step {
+    int64_t step_ns; /* from the end of the step before; 0 of the first, and of one without end */
+    double loss;     /* mean over ranks and microbatches; NAN of a step without */
+    uint64_t not_finite; /* elements of the gradients that the optimizer read, on all ranks */
+    bool skipped;        /* by a loss scaler */
+};
+
+/* How a rank ended. */
+struct run_rank {
+    const char *error;               /* NULL: it did all */
+    const char *last_task[STREAM_N]; /* names, of what each stream finished last; NULL: nothing */
+    uint64_t step;                   /* that its host thread was in */
+};
+
+/* Reserved bytes as the program counts them, and as the system reports them. */
+struct run_check {
+    uint64_t rank, step, reserved_bytes, mapped_bytes;
+};
+
+/* What a run has that really ran; of any other n_step and n_rank are 0. */
+struct run_real {
+    const char *device, *transport; /* "host"; "shm", "mpi" or "none" */
+    uint64_t seed, warmup;
+    struct run_step *steps; /* from the first on */
+    struct run_rank *ranks;
+    struct run_check *checks;
+    uint32_t n_step, n_rank, n_check;
+    const char *error; /* NULL: the run did all of its steps */
+};
+
 struct run {
     enum run_kind kind;
     int64_t created_ns; /* since 1970 UTC; 0 until it is stored */
@@ -119,6 +151,7 @@ struct run {
     struct run_sample *samples;
     struct run_collective *collectives;
     uint32_t n_unit, n_task, n_sample, n_collective;
+    struct run_real real;
 };
 
 #endif
