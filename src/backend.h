@@ -5,9 +5,10 @@
  * in host order from src/exec.c alone. Memory reaches a backend as segments only, and only where
  * there is a placement: before the instruction (unit level) or event (expanded level) that needs
  * them. release and unmap drain the device first. Every call but close returns a status; after a
- * status that is not OK only close is called. Optional members (NULL): segment, mark, step_end, and
- * the three buf_ together. Those are for memory that is tied to time, of a program without placement
- * at the unit level: what a body's tape does belongs to its LAUNCH.
+ * status that is not OK only close is called. Optional members (NULL): segment, mark, step_end, touch,
+ * and the three buf_ together. Those are for memory that is tied to time, of a program without
+ * placement at the unit level: what a body's tape does belongs to its LAUNCH. touch is for who watches
+ * memory at the expanded level: each birth and death, of members of groups and of slots on tapes too.
  */
 #ifndef SRC_BACKEND_H
 #define SRC_BACKEND_H
@@ -29,6 +30,8 @@ struct backend_ops {
     enum status (*buf_free)(void *self, uint32_t buffer, struct err *err);
     enum status (*buf_record_stream)(void *self, uint32_t buffer, enum stream user,
                                      struct err *err);
+    enum status (*touch)(void *self, uint32_t expanded_id, uint64_t bytes, enum stream pool,
+                         bool freed, struct err *err);
     enum status (*launch)(void *self, const struct launch *launch, struct err *err);
     enum status (*record)(void *self, uint32_t event, enum stream stream, struct err *err);
     enum status (*wait)(void *self, uint32_t event, enum stream stream, struct err *err);

@@ -2,8 +2,8 @@
  * The walk over a program; see exec.h.
  *
  * It decides nothing but order: driver operations first, then the instruction or event that they
- * were placed before. ALLOC and FREE reach only a backend that asks for them: to any other, where
- * memory lies was settled by placement.
+ * were placed before. ALLOC and FREE reach only a backend that asks for them (buf_ at the unit level,
+ * touch at the expanded one): to any other, where memory lies was settled by placement.
  * Invariant: after the first status that is not OK the backend is closed and nothing else.
  */
 #include "src/exec.h"
@@ -99,6 +99,16 @@ static enum status walk_units(struct walk *walk, const struct section *section)
     return STATUS_OK;
 }
 
+static enum status issue_expanded(const struct walk *walk, const struct expanded *at)
+{
+    if (!instr_has_buffer(at->op))
+        return issue(walk, at->op, at->id, at->stream, at->flags, at->body_op);
+    if (!walk->ops->touch || at->op == INSTR_RECORD_STREAM)
+        return STATUS_OK;
+    return walk->ops->touch(walk->backend, at->id, at->bytes, at->stream, at->op == INSTR_FREE,
+                            walk->err);
+}
+
 static enum status walk_expanded(struct walk *walk, enum section_id section)
 {
     enum status status = STATUS_OK;
@@ -109,8 +119,8 @@ static enum status walk_expanded(struct walk *walk, enum section_id section)
     for (uint32_t i = 0; status == STATUS_OK && expand_next(&cursor, &at); i++) {
         while (status == STATUS_OK && walk->n_segment > 0 && walk->segment->event == i)
             status = next_segment(walk);
-        if (status == STATUS_OK && !instr_has_buffer(at.op))
-            status = issue(walk, at.op, at.id, at.stream, at.flags, at.body_op);
+        if (status == STATUS_OK)
+            status = issue_expanded(walk, &at);
     }
     return status;
 }

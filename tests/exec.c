@@ -18,7 +18,7 @@ static struct op ops[2] = {{.kind = OP_MM}, {.kind = OP_ADD}};
 static struct tape tape[] = {
     {TAPE_ALLOC, SLOT_OUT}, {TAPE_OP, 0}, {TAPE_ALLOC, 4}, {TAPE_OP, 1}, {TAPE_FREE, 4},
 };
-static struct slot slots[5] = {[4] = {.bytes = 512}};
+static struct slot slots[5] = {[SLOT_OUT] = {.bytes = 256}, [4] = {.bytes = 512}};
 static struct body body = {.n_op = 2, .n_tape = sizeof tape / sizeof *tape};
 static struct body_pair pair = {.n_slot = 5};
 static struct body_table bodies = {
@@ -116,6 +116,15 @@ static const char *const memory_log =
     "mark forward begin\nalloc 1\nlaunch 1 1\nrecord AG 0\nwait C 0\nlaunch 1 2\n"
     "record_stream AG 1\nfree 1\nmark forward end\nstep_end 1\n" STEADY("2") "finish\nclose\n";
 
+/* Ids: 0 the shard, 1 and 2 the group's members, 3 the output; the frame's slots begin at 4, so that
+   its temporary is 8. RECORD_STREAM is neither birth nor death. */
+static const char *const touch_log =
+    "open\nborn 0 1024 C\nlaunch 0 0\n"
+    "born 1 1024 C\nborn 2 2048 C\nlaunch 1 1\nrecord AG 0\nwait C 0\n"
+    "born 3 256 C\nlaunch 1 2 0\nborn 8 512 C\nlaunch 1 2 1\ndead 8 512 C\n"
+    "dead 1 1024 C\ndead 2 2048 C\n"
+    "launch 2 3\nrecord C 1\nhost_wait 1\nfinish\nclose\n";
+
 static const char *const minimal_log =
     "open\nlaunch 0 0\nlaunch 1 1\nrecord AG 0\nwait C 0\nlaunch 1 2\n"
     "launch 2 3\nrecord C 1\nhost_wait 1\nfinish\nclose\n";
@@ -133,6 +142,7 @@ static const struct {
     {"expanded level, placed", EXEC_EXPANDED, &placement, &fake_backend, 3, &expanded_placed_log},
     {"a backend without optional calls", EXEC_UNIT, &placement, &fake_backend_minimal, 2,
      &minimal_log},
+    {"a backend that watches memory", EXEC_EXPANDED, NULL, &fake_backend_touch, 2, &touch_log},
     {"a backend that has the memory", EXEC_UNIT, NULL, &fake_backend_memory, 2, &memory_log},
 };
 enum { N_CASES = sizeof cases / sizeof *cases };

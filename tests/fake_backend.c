@@ -94,6 +94,13 @@ static enum status fake_record_stream(void *self, uint32_t buffer, enum stream u
     return count(self, err, "record_stream %s %u", stream_name(user), buffer);
 }
 
+static enum status fake_touch(void *self, uint32_t expanded_id, uint64_t bytes, enum stream pool,
+                              bool freed, struct err *err)
+{
+    return count(self, err, "%s %u %llu %s", freed ? "dead" : "born", expanded_id,
+                 (unsigned long long)bytes, stream_name(pool));
+}
+
 static enum status fake_step_end(void *self, uint32_t step, struct err *err)
 {
     return count(self, err, "step_end %u", step);
@@ -149,6 +156,18 @@ const struct backend_ops fake_backend_memory = {
     .host_wait = fake_host_wait,
     .mark = fake_mark,
     .step_end = fake_step_end,
+    .finish = fake_finish,
+    .close = fake_close,
+};
+
+const struct backend_ops fake_backend_touch = {
+    .name = "fake touch",
+    .open = fake_open,
+    .touch = fake_touch,
+    .launch = fake_launch,
+    .record = fake_record,
+    .wait = fake_wait,
+    .host_wait = fake_host_wait,
     .finish = fake_finish,
     .close = fake_close,
 };

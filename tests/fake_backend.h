@@ -11,6 +11,7 @@
  *     record STREAM EVENT       wait STREAM EVENT     host_wait EVENT
  *     mark PHASE begin|end
  *     alloc BUFFER              free BUFFER           record_stream STREAM BUFFER
+ *     born ID BYTES POOL        dead ID BYTES POOL
  */
 #include "src/backend.h"
 
@@ -27,5 +28,6 @@ void fake_backend_release(struct fake_backend *fake);
 extern const struct backend_ops fake_backend;         /* self: struct fake_backend * */
 extern const struct backend_ops fake_backend_minimal; /* without the optional members */
 extern const struct backend_ops fake_backend_memory;  /* with those for memory as well */
+extern const struct backend_ops fake_backend_touch;   /* the minimal one, with touch */
 
 #endif
