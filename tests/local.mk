@@ -21,6 +21,8 @@ tests_libtest_a_SOURCES = \
 	tests/closure.c \
 	tests/closure.h \
 	tests/closure_walk.c \
+	tests/compare_numbers.c \
+	tests/compare_numbers.h \
 	tests/engine_rig.c \
 	tests/engine_rig.h \
 	tests/fake_backend.c \
@@ -50,6 +52,22 @@ tests_libtest_a_SOURCES = \
 	tests/plan_rig.h \
 	tests/quoted.c \
 	tests/quoted.h \
+	tests/reference/ref_attention.c \
+	tests/reference/ref_delta.c \
+	tests/reference/ref_delta_rule.c \
+	tests/reference/ref_gpt2.c \
+	tests/reference/ref_kda.c \
+	tests/reference/ref_llama.c \
+	tests/reference/ref_model.c \
+	tests/reference/ref_model.h \
+	tests/reference/ref_ops.c \
+	tests/reference/ref_ops.h \
+	tests/reference/ref_tape.c \
+	tests/reference/ref_tape.h \
+	tests/reference/ref_train.c \
+	tests/reference/reference.h \
+	tests/reference_rig.c \
+	tests/reference_rig.h \
 	tests/run_make.c \
 	tests/run_make.h \
 	tests/slow_alloc.c \
@@ -126,6 +144,9 @@ c_tests = \
 	tests/program.t \
 	tests/query.t \
 	tests/query_views.t \
+	tests/reference_gradients.t \
+	tests/reference_oracle.t \
+	tests/reference_values.t \
 	tests/safetensors.t \
 	tests/simulate.t \
 	tests/stalls.t \
@@ -201,6 +222,9 @@ tests_plan_rank_t_SOURCES = tests/plan_rank.c
 tests_program_t_SOURCES = tests/program.c
 tests_query_t_SOURCES = tests/query.c
 tests_query_views_t_SOURCES = tests/query_views.c
+tests_reference_gradients_t_SOURCES = tests/reference_gradients.c
+tests_reference_oracle_t_SOURCES = tests/reference_oracle.c
+tests_reference_values_t_SOURCES = tests/reference_values.c
 tests_safetensors_t_SOURCES = tests/safetensors.c
 tests_simulate_t_SOURCES = tests/simulate.c
 tests_stalls_t_SOURCES = tests/stalls.c
