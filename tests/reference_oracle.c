@@ -3,12 +3,14 @@
  * the first, parameters after both, with SGD and with AdamW.
  *
  * With FP32 nothing is rounded here; the recorded numbers are, and differ by that. With BF16 the
- * reference rounds where the modules did, so that only ties can fall otherwise: README.md of the
- * recordings, "How near". Its second step may differ by a last bit of a BF16 parameter.
+ * reference rounds where the modules did, so that most gradients are equal to the last bit. Where a
+ * value lies so near a tie that the order of a sum decides, one bit falls otherwise: README.md of the
+ * recordings, "How near". Those cases are named below.
  */
 #include <math.h>
 #include <string.h>
 
+#include "src/text.h"
 #include "tests/compare_numbers.h"
 #include "tests/oracle_folder.h"
 #include "tests/oracle_numbers.h"
@@ -16,12 +18,29 @@
 #include "tests/reference_rig.h"
 #include "tests/tap.h"
 
-/* What may be lost, of FP32 and of BF16. */
+/* Norms and losses are held to 1e-6 in the first step, in which nothing has had time to grow. */
+#define FIRST_STEP 1e-6
+
+/* The first pattern that a case's name matches counts. */
 static const struct limits {
+    const char *cases;
     struct number_bound gradients[2], params[2];
-    double first_loss, second_loss, first_norm, second_norm;
-} fp32 = {{{"*", 1e-5}}, {{"*", 1e-5}}, 1e-6, 1e-5, 1e-5, 1e-5},
-  bf16 = {{{"*", 1e-3}}, {{"*", 1e-3}}, 1e-6, 1e-3, 1e-5, 1e-3};
+    double second_step; /* its losses and norm */
+} all_limits[] = {
+    /* in the second SGD step, an activation of two ranks */
+    {"*/llama*-accum*", {{"*", 1e-5}}, {{"*", 1e-3}}, 1e-3},
+    /* an element of one gradient */
+    {"*/kda-native-accum",
+     {{"model.layers.1.post_attention_layernorm.weight", 1e-3}, {"*", 1e-5}},
+     {{"*", 1e-5}},
+     1e-5},
+    /* in the second SGD step, elements of a gradient */
+    {"*/gloo-4/kda-*",
+     {{"*", 1e-5}},
+     {{"model.layers.1.self_attn.v_conv1d.weight", 1e-4}, {"*", 1e-5}},
+     1e-5},
+    {"*", {{"*", 1e-5}}, {{"*", 1e-5}}, 1e-5},
+};
 
 struct one_case {
     const char *name;
@@ -50,17 +69,16 @@ static void compare(const struct one_case *of, const struct oracle_tensors *want
 static void check_step(struct one_case *of, const struct oracle_run *run, uint64_t step,
                        const char *optimizer)
 {
-    const double loss_bound = step == 0 ? of->limits->first_loss : of->limits->second_loss;
-    const double norm_bound = step == 0 ? of->limits->first_norm : of->limits->second_norm;
+    const double bound = step == 0 ? FIRST_STEP : of->limits->second_step;
     const double norm = reference_rig_run(&of->rig, step);
     double apart = 0;
 
     for (uint64_t i = 0; i < run->loss[step].n; i++)
         apart = fmax(apart, fabs(of->rig.results[i].loss / (double)run->loss[step].values[i] - 1));
-    ok(apart <= loss_bound, "%s: losses of step %d of %s, error %.1e, at most %.0e", of->name,
-       (int)step, optimizer, apart, loss_bound);
-    is_near(norm, (double)run->norm[step], norm_bound, "%s: norm of step %d of %s, error %.1e",
-            of->name, (int)step, optimizer, fabs(norm / (double)run->norm[step] - 1));
+    ok(apart <= bound, "%s: losses of step %d of %s, error %.1e, at most %.0e", of->name, (int)step,
+       optimizer, apart, bound);
+    is_near(norm, (double)run->norm[step], bound, "%s: norm of step %d of %s, error %.1e", of->name,
+            (int)step, optimizer, fabs(norm / (double)run->norm[step] - 1));
 }
 
 static void check_sgd(struct one_case *of)
@@ -89,6 +107,15 @@ static void check_adamw(struct one_case *of)
     compare(of, &run->params, false, "parameters after AdamW");
 }
 
+static const struct limits *limits_of(const char *name)
+{
+    const struct limits *limits = all_limits;
+
+    while (!text_matches(limits->cases, name))
+        limits++;
+    return limits;
+}
+
 static void check_case(const struct oracle_case *recorded)
 {
     struct oracle_numbers numbers;
@@ -102,7 +129,7 @@ static void check_case(const struct oracle_case *recorded)
         tap_bail(err.text);
     const bool exact = plan.prepared.plan.param_dtype == DTYPE_FP32;
     struct one_case of = {
-        .name = recorded->name, .limits = exact ? &fp32 : &bf16, .numbers = &numbers};
+        .name = recorded->name, .limits = limits_of(recorded->name), .numbers = &numbers};
     reference_rig_init(&of.rig, &plan.prepared.plan, exact);
     check_sgd(&of);
     check_adamw(&of);

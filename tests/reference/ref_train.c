@@ -21,10 +21,11 @@ static double *zeros(uint64_t n)
 /* Of numbers that lie apart. */
 static double mean_of(const double *at, uint64_t apart, uint32_t count, enum ref_format reduce)
 {
+    const enum ref_format inner = reduce == REF_EXACT ? REF_EXACT : REF_FP32;
     double sum = 0;
 
     for (uint32_t i = 0; i < count; i++)
-        sum += ref_round(reduce, at[i * apart]);
+        sum = ref_round(inner, sum + ref_round(reduce, at[i * apart]));
     return ref_round(reduce, sum / count);
 }
 
