@@ -122,7 +122,9 @@ static const int64_t *draw(struct reference_rig *rig, enum oracle_seed seed,
 
 double reference_rig_run(struct reference_rig *rig, uint64_t step)
 {
-    for (uint32_t i = 0; i < rig->step.microbatches * rig->step.ranks; i++) {
+    const uint32_t n = rig->step.microbatches * rig->step.ranks;
+
+    for (uint32_t i = 0; i < n && rig->plan->model->dims.vocab > 0; i++) {
         const struct oracle_place place = {
             .step = step, .microbatch = i / rig->step.ranks, .rank = i % rig->step.ranks};
         rig->batches[i].tokens = draw(rig, ORACLE_SEED_TOKENS, place);

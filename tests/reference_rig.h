@@ -24,7 +24,8 @@ void reference_rig_release(struct reference_rig *rig);
 
 /* Parameters are those of the start, moments zero. */
 void reference_rig_restart(struct reference_rig *rig);
-/* Forward and backward of this step, from 0; returns the norm of all gradients. */
+/* Forward and backward of this step, from 0; returns the norm of all gradients. Fills in tokens and
+   labels; the input of a model without a vocabulary is the caller's. */
 double reference_rig_run(struct reference_rig *rig, uint64_t step);
 
 #endif
