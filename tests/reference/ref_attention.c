@@ -46,33 +46,37 @@ static void weigh(const struct ref_shape *shape, const double *q, const double *
         weights[s] /= sum;
 }
 
+/* What one backward has at hand: queries and keys as they were turned, and sums of gradients. */
+struct at_hand {
+    const double *q, *k, *v, *d_out;
+    double *d_q, *d_k, *d_v;
+    double *weights, *d_weights; /* of one query */
+};
+
 /* Everything that the query of one head and place takes part in. */
-static void place_backward(const struct ref_node *node, const double *q, const double *k,
-                           uint64_t head, uint64_t first, uint64_t t, double *d_q, double *d_k,
-                           double *d_v, double *weights)
+static void place_backward(const struct ref_shape *shape, const struct at_hand *of, uint64_t head,
+                           uint64_t first, uint64_t t)
 {
-    const struct ref_shape *shape = &node->shape;
     const uint64_t d = shape->head_dim, kv = head * shape->kv_heads / shape->heads;
     const uint64_t at = ((first + t) * shape->heads + head) * d;
-    const double *d_out = node->out->grad + at;
-    double *d_weights = weights + shape->seq, sum = 0;
+    double sum = 0;
 
-    weigh(shape, q, k, head, first, t, weights);
+    weigh(shape, of->q, of->k, head, first, t, of->weights);
     for (uint64_t s = 0; s <= t; s++) {
         const uint64_t from = ((first + s) * shape->kv_heads + kv) * d;
-        d_weights[s] = 0;
+        of->d_weights[s] = 0;
         for (uint64_t i = 0; i < d; i++) {
-            d_weights[s] += d_out[i] * node->in[2]->at[from + i];
-            d_v[from + i] += weights[s] * d_out[i];
+            of->d_weights[s] += of->d_out[at + i] * of->v[from + i];
+            of->d_v[from + i] += of->weights[s] * of->d_out[at + i];
         }
-        sum += weights[s] * d_weights[s];
+        sum += of->weights[s] * of->d_weights[s];
     }
     for (uint64_t s = 0; s <= t; s++) {
         const uint64_t from = ((first + s) * shape->kv_heads + kv) * d;
-        const double d_score = weights[s] * (d_weights[s] - sum) / sqrt((double)d);
+        const double d_score = of->weights[s] * (of->d_weights[s] - sum) / sqrt((double)d);
         for (uint64_t i = 0; i < d; i++) {
-            d_q[at + i] += d_score * k[from + i];
-            d_k[from + i] += d_score * q[at + i];
+            of->d_q[at + i] += d_score * of->k[from + i];
+            of->d_k[from + i] += d_score * of->q[at + i];
         }
     }
 }
@@ -81,19 +85,25 @@ static void attention_backward(struct ref_tape *tape, const struct ref_node *nod
 {
     const struct ref_shape *shape = &node->shape;
     struct ref_value *q = node->in[0], *k = node->in[1], *v = node->in[2];
-    const double *turned_q = node->flag ? turned(tape, q->at, q->width, shape, 1) : q->at;
-    const double *turned_k = node->flag ? turned(tape, k->at, k->width, shape, 1) : k->at;
-    double *d_q = ref_doubles(tape, q->n), *d_k = ref_doubles(tape, k->n);
-    double *d_v = ref_doubles(tape, v->n), *weights = ref_doubles(tape, 2 * shape->seq);
+    const struct at_hand of = {
+        .q = node->flag ? turned(tape, q->at, q->width, shape, 1) : q->at,
+        .k = node->flag ? turned(tape, k->at, k->width, shape, 1) : k->at,
+        .v = v->at,
+        .d_out = node->out->grad,
+        .d_q = ref_doubles(tape, q->n),
+        .d_k = ref_doubles(tape, k->n),
+        .d_v = ref_doubles(tape, v->n),
+        .weights = ref_doubles(tape, shape->seq),
+        .d_weights = ref_doubles(tape, shape->seq),
+    };
 
     for (uint64_t b = 0; b < shape->batch; b++)
         for (uint64_t head = 0; head < shape->heads; head++)
             for (uint64_t t = 0; t < shape->seq; t++)
-                place_backward(node, turned_q, turned_k, head, b * shape->seq, t, d_q, d_k, d_v,
-                               weights);
-    ref_flow(tape, v, d_v);
-    ref_flow(tape, k, node->flag ? turned(tape, d_k, k->width, shape, -1) : d_k);
-    ref_flow(tape, q, node->flag ? turned(tape, d_q, q->width, shape, -1) : d_q);
+                place_backward(shape, &of, head, b * shape->seq, t);
+    ref_flow(tape, v, of.d_v);
+    ref_flow(tape, k, node->flag ? turned(tape, of.d_k, k->width, shape, -1) : of.d_k);
+    ref_flow(tape, q, node->flag ? turned(tape, of.d_q, q->width, shape, -1) : of.d_q);
 }
 
 static void attend(const struct ref_shape *shape, const double *q, const double *k, const double *v,

@@ -5,13 +5,7 @@
 
 #include "tests/reference/ref_ops.h"
 
-#define NORM_EPS 1e-5
 #define L2_EPS 1e-6
-
-static double sigmoid(double x)
-{
-    return 1 / (1 + exp(-x));
-}
 
 /* ---- short convolution -------------------------------------------------------------------- */
 
@@ -36,7 +30,7 @@ static void short_conv_backward(struct ref_tape *tape, const struct ref_node *no
 
     for (uint64_t row = 0; row < x->rows; row++)
         for (uint64_t c = 0; c < x->width; c++) {
-            const double y = convolved(x, w, row, node->shape.seq, c), s = sigmoid(y);
+            const double y = convolved(x, w, row, node->shape.seq, c), s = ref_logistic(y);
             const double d = node->out->grad[row * x->width + c] * s * (1 + y * (1 - s));
             for (uint64_t j = 0; j < w->width; j++) {
                 const uint64_t back = w->width - 1 - j;
@@ -58,7 +52,7 @@ struct ref_value *ref_short_conv(struct ref_tape *tape, struct ref_value *x, str
     for (uint64_t row = 0; row < x->rows; row++)
         for (uint64_t c = 0; c < x->width; c++) {
             const double y = convolved(x, w, row, shape->seq, c);
-            out->at[row * x->width + c] = y * sigmoid(y);
+            out->at[row * x->width + c] = y * ref_logistic(y);
         }
     return ref_push(
         tape, (struct ref_node){
@@ -118,7 +112,7 @@ struct ref_value *ref_sigmoid(struct ref_tape *tape, struct ref_value *x)
     struct ref_value *y = ref_value_new(tape, x->rows, x->width, REF_EXACT);
 
     for (uint64_t i = 0; i < x->n; i++)
-        y->at[i] = sigmoid(x->at[i]);
+        y->at[i] = ref_logistic(x->at[i]);
     return ref_push(tape, (struct ref_node){.backward = sigmoid_backward, .out = y, .in = {x}});
 }
 
@@ -131,7 +125,7 @@ static void decay_backward(struct ref_tape *tape, const struct ref_node *node)
     for (uint64_t i = 0; i < f->n; i++) {
         const uint64_t c = i % f->width, head = c / node->shape.head_dim;
         const double d = node->out->grad[i];
-        d_f[i] = -d * exp(a_log->at[head]) * sigmoid(f->at[i] + dt_bias->at[c]);
+        d_f[i] = -d * exp(a_log->at[head]) * ref_logistic(f->at[i] + dt_bias->at[c]);
         d_dt_bias[c] += d_f[i];
         d_a_log[head] += d * node->out->at[i];
     }
@@ -163,10 +157,10 @@ static void gated_rms_backward(struct ref_tape *tape, const struct ref_node *nod
     double *d_gate = ref_doubles(tape, o->n);
 
     for (uint64_t at = 0; at < o->n; at += d) {
-        const double r = 1 / sqrt(dot(o->at + at, o->at + at, d) / (double)d + NORM_EPS);
+        const double r = 1 / sqrt(dot(o->at + at, o->at + at, d) / (double)d + REF_NORM_EPS);
         double along = 0; /* mean of the gradient of the normed o, times that */
         for (uint64_t i = 0; i < d; i++) {
-            const double h = o->at[at + i] * r, s = sigmoid(gate->at[at + i]);
+            const double h = o->at[at + i] * r, s = ref_logistic(gate->at[at + i]);
             const double d_y = node->out->grad[at + i];
             d_w[i] += d_y * h * s;
             d_gate[at + i] = d_y * h * w->at[i] * s * (1 - s);
@@ -188,9 +182,9 @@ struct ref_value *ref_gated_rms(struct ref_tape *tape, struct ref_value *o, stru
     struct ref_value *y = ref_value_new(tape, o->rows, o->width, gate->format);
 
     for (uint64_t at = 0; at < o->n; at += d) {
-        const double r = 1 / sqrt(dot(o->at + at, o->at + at, d) / (double)d + NORM_EPS);
+        const double r = 1 / sqrt(dot(o->at + at, o->at + at, d) / (double)d + REF_NORM_EPS);
         for (uint64_t i = 0; i < d; i++)
-            y->at[at + i] = o->at[at + i] * r * w->at[i] * sigmoid(gate->at[at + i]);
+            y->at[at + i] = o->at[at + i] * r * w->at[i] * ref_logistic(gate->at[at + i]);
     }
     return ref_push(
         tape, (struct ref_node){.backward = gated_rms_backward, .out = y, .in = {o, w, gate}});

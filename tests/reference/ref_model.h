@@ -35,9 +35,8 @@ struct ref_value *ref_project(struct ref_run *run, struct ref_value *x, const ch
 /* Logits by this weight, and the loss. */
 struct ref_value *ref_head(struct ref_run *run, struct ref_value *x, const char *weight);
 
-/* Yields the loss. */
 typedef void ref_add_params(struct reference *reference);
-typedef struct ref_value *ref_forward(struct ref_run *run);
+typedef struct ref_value *ref_forward(struct ref_run *run); /* yields the loss */
 
 ref_add_params ref_llama_params, ref_gpt2_params, ref_kda_params;
 ref_forward ref_llama_forward, ref_gpt2_forward, ref_kda_forward;

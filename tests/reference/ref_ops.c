@@ -7,8 +7,6 @@
 
 #include "tests/reference/ref_ops.h"
 
-#define NORM_EPS 1e-5
-
 /* ---- embedding ---------------------------------------------------------------------------- */
 
 static void embedding_backward(struct ref_tape *tape, const struct ref_node *node)
@@ -140,7 +138,7 @@ static struct ref_value *norm(struct ref_tape *tape, struct ref_value *x, struct
         const double mean = centred ? mean_of(x->at + t * n, n) : 0;
         for (uint64_t i = 0; i < n; i++)
             h[i] = x->at[t * n + i] - mean;
-        h[n] = 1 / sqrt(mean_product(h, h, n) + NORM_EPS);
+        h[n] = 1 / sqrt(mean_product(h, h, n) + REF_NORM_EPS);
         for (uint64_t i = 0; i < n; i++) {
             h[i] *= h[n];
             y->at[t * n + i] = h[i] * w->at[i] + (bias ? bias->at[i] : 0);
@@ -186,7 +184,7 @@ struct ref_value *ref_add(struct ref_tape *tape, struct ref_value *a, struct ref
     return ref_push(tape, (struct ref_node){.backward = add_backward, .out = y, .in = {a, b}});
 }
 
-static double sigmoid(double x)
+double ref_logistic(double x)
 {
     return 1 / (1 + exp(-x));
 }
@@ -197,7 +195,7 @@ static void swiglu_backward(struct ref_tape *tape, const struct ref_node *node)
     double *d_gate = ref_doubles(tape, gate->n), *d_up = ref_doubles(tape, up->n);
 
     for (uint64_t i = 0; i < gate->n; i++) {
-        const double x = gate->at[i], s = sigmoid(x), d = node->out->grad[i];
+        const double x = gate->at[i], s = ref_logistic(x), d = node->out->grad[i];
         d_gate[i] = d * up->at[i] * s * (1 + x * (1 - s));
         d_up[i] = d * x * s;
     }
@@ -210,7 +208,7 @@ struct ref_value *ref_swiglu(struct ref_tape *tape, struct ref_value *gate, stru
     struct ref_value *y = ref_value_new(tape, gate->rows, gate->width, gate->format);
 
     for (uint64_t i = 0; i < gate->n; i++)
-        y->at[i] = gate->at[i] * sigmoid(gate->at[i]) * up->at[i];
+        y->at[i] = gate->at[i] * ref_logistic(gate->at[i]) * up->at[i];
     return ref_push(tape,
                     (struct ref_node){.backward = swiglu_backward, .out = y, .in = {gate, up}});
 }

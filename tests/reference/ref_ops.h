@@ -9,7 +9,10 @@
 
 #include "tests/reference/ref_tape.h"
 
+#define REF_NORM_EPS 1e-5
+
 /* ref_ops.c */
+double ref_logistic(double x); /* 1 / (1 + exp(-x)) */
 struct ref_value *ref_embedding(struct ref_tape *tape, struct ref_value *table, const int64_t *ids,
                                 uint64_t rows);
 /* w [out, in], or [in, out] where it is in_first; bias: or NULL */

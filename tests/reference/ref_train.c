@@ -18,7 +18,7 @@ static double *zeros(uint64_t n)
     return at;
 }
 
-/* Of numbers that lie apart. */
+/* Of count numbers that lie so far apart; added in FP32, whatever is reduced. */
 static double mean_of(const double *at, uint64_t apart, uint32_t count, enum ref_format reduce)
 {
     const enum ref_format inner = reduce == REF_EXACT ? REF_EXACT : REF_FP32;
