@@ -37,6 +37,8 @@ for folder in sim gpu traces db; do
         "! grep -l '#include \"src/cli/' $(files "$folder")"
 done
 ok "the command line includes what it joins" only "$(files src/cli)" "src/ sim/ gpu/ traces/ db/"
+ok "the reference shares no code with what it judges" only "$(files tests/reference)" \
+    "tests/reference/"
 ok "cJSON is known to src/json*.c and traces alone" nowhere_but cjson \
     'src/json[a-z_]*\.[ch]|traces/[a-z_]*\.[ch]'
 ok "SQLite is known to db alone, and to tests" nowhere_but sqlite3 '(db|tests)/[a-z_]*\.[ch]'

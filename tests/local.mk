@@ -21,6 +21,8 @@ tests_libtest_a_SOURCES = \
 	tests/closure.c \
 	tests/closure.h \
 	tests/closure_walk.c \
+	tests/compare_numbers.c \
+	tests/compare_numbers.h \
 	tests/engine_rig.c \
 	tests/engine_rig.h \
 	tests/fake_backend.c \
@@ -52,6 +54,22 @@ tests_libtest_a_SOURCES = \
 	tests/plan_rig.h \
 	tests/quoted.c \
 	tests/quoted.h \
+	tests/reference/ref_attention.c \
+	tests/reference/ref_delta.c \
+	tests/reference/ref_delta_rule.c \
+	tests/reference/ref_gpt2.c \
+	tests/reference/ref_kda.c \
+	tests/reference/ref_llama.c \
+	tests/reference/ref_model.c \
+	tests/reference/ref_model.h \
+	tests/reference/ref_ops.c \
+	tests/reference/ref_ops.h \
+	tests/reference/ref_tape.c \
+	tests/reference/ref_tape.h \
+	tests/reference/ref_train.c \
+	tests/reference/reference.h \
+	tests/reference_rig.c \
+	tests/reference_rig.h \
 	tests/run_make.c \
 	tests/run_make.h \
 	tests/slow_alloc.c \
@@ -137,6 +155,9 @@ c_tests = \
 	tests/query.t \
 	tests/query_views.t \
 	tests/reduce.t \
+	tests/reference_gradients.t \
+	tests/reference_oracle.t \
+	tests/reference_values.t \
 	tests/safetensors.t \
 	tests/simulate.t \
 	tests/stalls.t \
@@ -219,6 +240,9 @@ tests_program_t_SOURCES = tests/program.c
 tests_query_t_SOURCES = tests/query.c
 tests_query_views_t_SOURCES = tests/query_views.c
 tests_reduce_t_SOURCES = tests/reduce.c
+tests_reference_gradients_t_SOURCES = tests/reference_gradients.c
+tests_reference_oracle_t_SOURCES = tests/reference_oracle.c
+tests_reference_values_t_SOURCES = tests/reference_values.c
 tests_safetensors_t_SOURCES = tests/safetensors.c
 tests_simulate_t_SOURCES = tests/simulate.c
 tests_stalls_t_SOURCES = tests/stalls.c
@@ -354,5 +378,5 @@ check-summary:
 	  n["PASS"]+n["XFAIL"], n["FAIL"]+n["ERROR"]+n["XPASS"], n["SKIP"]}' $(TEST_LOGS:.log=.trs)
 # Each header compiles alone.
 check-headers:
-	@for h in $(srcdir)/src/*.h $(srcdir)/src/*/*.h $(srcdir)/sim/*.h $(srcdir)/traces/*.h $(srcdir)/db/*.h $(srcdir)/tests/*.h; do \
+	@for h in $(srcdir)/src/*.h $(srcdir)/src/*/*.h $(srcdir)/sim/*.h $(srcdir)/traces/*.h $(srcdir)/db/*.h $(srcdir)/tests/*.h $(srcdir)/tests/reference/*.h; do \
 	  $(CC) $(DEFS) $(DEFAULT_INCLUDES) $(AM_CPPFLAGS) $(CPPFLAGS) -std=c11 -Wall -Wno-unused-function -Werror -fsyntax-only -x c $$h || exit 1; done
