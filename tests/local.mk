@@ -52,6 +52,7 @@ tests_libtest_a_SOURCES = \
 	tests/quoted.h \
 	tests/run_make.c \
 	tests/run_make.h \
+	tests/run_make_real.c \
 	tests/slow_alloc.c \
 	tests/slow_alloc.h \
 	tests/slow_engine.c \
@@ -241,7 +242,7 @@ sh_tests = \
 	tests/trace_python.sh
 dist_check_SCRIPTS += $(sh_tests)
 TESTS += $(c_tests) $(sh_tests)
-EXTRA_DIST += tests/tap.sh tests/command_rig.sh tests/history_1.sql
+EXTRA_DIST += tests/tap.sh tests/command_rig.sh tests/history_1.sql tests/history_2.sql
 EXTRA_DIST += tests/oracle/fsdp1-torch-2.11.0-fake-8.json tests/oracle/record_fsdp1.py
 EXTRA_DIST += \
 	tests/oracle/README.md \
@@ -319,11 +320,15 @@ EXTRA_DIST += \
 	tests/golden/plan-picture.txt \
 	tests/golden/plan-toy.txt \
 	tests/golden/toy-views.txt \
+	tests/golden/view-check.txt \
 	tests/golden/view-collective.txt \
 	tests/golden/view-exposed.txt \
 	tests/golden/view-memory.txt \
 	tests/golden/view-memory_peak.txt \
+	tests/golden/view-rank.txt \
+	tests/golden/view-real.txt \
 	tests/golden/view-run.txt \
+	tests/golden/view-step.txt \
 	tests/golden/view-task.txt \
 	tests/golden/view-unit.txt
 
