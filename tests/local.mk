@@ -222,6 +222,10 @@ tests_trace_json_t_SOURCES = tests/trace_json.c
 tests_verify_t_SOURCES = tests/verify.c
 tests_verify_waits_t_SOURCES = tests/verify_waits.c
 tests_what_if_t_SOURCES = tests/what_if.c
+# Not a test: writes a history for tests in sh.
+check_PROGRAMS += tests/history_make
+tests_history_make_SOURCES = tests/history_make.c
+
 # Not a test: writes traces for tests/trace_python.sh.
 check_PROGRAMS += tests/trace_make
 tests_trace_make_SOURCES = tests/trace_make.c
