@@ -88,6 +88,7 @@ c_tests = \
 	tests/chrome_groups.t \
 	tests/chrome_random.t \
 	tests/cluster.t \
+	tests/compare.t \
 	tests/cost.t \
 	tests/cost_comm.t \
 	tests/cost_data.t \
@@ -164,6 +165,7 @@ tests_chrome_t_SOURCES = tests/chrome.c
 tests_chrome_groups_t_SOURCES = tests/chrome_groups.c
 tests_chrome_random_t_SOURCES = tests/chrome_random.c
 tests_cluster_t_SOURCES = tests/cluster.c
+tests_compare_t_SOURCES = tests/compare.c
 tests_cost_t_SOURCES = tests/cost.c
 tests_cost_comm_t_SOURCES = tests/cost_comm.c
 tests_cost_data_t_SOURCES = tests/cost_data.c
@@ -234,6 +236,7 @@ sh_tests = \
 	tests/bench.sh \
 	tests/check_command.sh \
 	tests/cli.sh \
+	tests/compare_command.sh \
 	tests/docs.sh \
 	tests/explain_command.sh \
 	tests/fsdp1_command.sh \
@@ -265,6 +268,12 @@ EXTRA_DIST += \
 	tests/oracle/torch-2.15.0-gloo-4.json
 EXTRA_DIST += \
 	tests/trace_recount.py \
+	tests/golden/compare-failed.json \
+	tests/golden/compare-failed.txt \
+	tests/golden/compare-other.json \
+	tests/golden/compare-other.txt \
+	tests/golden/compare-real.json \
+	tests/golden/compare-real.txt \
 	tests/golden/first-step-only.txt \
 	tests/golden/knob-all-reduce.txt \
 	tests/golden/knob-alone.txt \
