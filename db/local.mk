@@ -2,6 +2,8 @@ noinst_LIBRARIES += db/libdb.a
 db_libdb_a_SOURCES = \
 	db/connection.c \
 	db/connection.h \
+	db/get_rows.c \
+	db/get_rows.h \
 	db/intern.c \
 	db/intern.h \
 	db/names.c \
@@ -22,14 +24,16 @@ db_libdb_a_SOURCES = \
 	db/store.c \
 	db/store.h \
 	db/store_get.c \
+	db/store_get_real.c \
 	db/store_inner.h \
-	db/store_put.c
+	db/store_put.c \
+	db/store_put_real.c
 
 # The steps of the schema are SQL files, each compiled in as one C string.
-schema_steps = db/schema.inc db/schema_2.inc
+schema_steps = db/schema.inc db/schema_2.inc db/schema_3.inc
 .sql.inc:
 	@$(MKDIR_P) $(@D)
 	$(AM_V_GEN)$(AS_C_STRING) $< > $@.tmp && mv -f $@.tmp $@
 db/schema.$(OBJEXT): $(schema_steps)
 CLEANFILES += $(schema_steps)
-EXTRA_DIST += db/schema.sql db/schema_2.sql
+EXTRA_DIST += db/schema.sql db/schema_2.sql db/schema_3.sql

@@ -17,6 +17,8 @@ static const char *const steps[] = {
 #include "db/schema.inc"
     ,
 #include "db/schema_2.inc"
+    ,
+#include "db/schema_3.inc"
 };
 const int schema_version = (int)(sizeof(steps) / sizeof(steps[0]));
 

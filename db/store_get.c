@@ -2,130 +2,41 @@
  * One run back out of the tables, as it was put in. Each part counts its rows, then reads exactly
  * as many.
  */
-#include <stdlib.h>
-#include <string.h>
-
-#include "db/names.h"
+#include "db/get_rows.h"
 #include "db/number.h"
-#include "db/statement.h"
 #include "db/store_inner.h"
-
-struct get {
-    struct connection *connection;
-    struct arena *arena;
-    struct run *run; /* what is filled */
-    int64_t id, first_task, first_sample;
-};
-
-static const char *text_of(const struct get *get, sqlite3_stmt *statement, int column)
-{
-    const unsigned char *text = sqlite3_column_text(statement, column);
-    return arena_strdup(get->arena, text ? (const char *)text : "");
-}
-
-static uint64_t u64_of(sqlite3_stmt *statement, int column)
-{
-    return (uint64_t)sqlite3_column_int64(statement, column);
-}
-
-static uint64_t hash_of(sqlite3_stmt *statement, int column)
-{
-    return strtoull((const char *)sqlite3_column_text(statement, column), NULL, 16);
-}
-
-/* The number of the name in this column. */
-static enum status find_name(const struct get *get, sqlite3_stmt *statement, int column,
-                             enum name_set set, int *out, struct err *err)
-{
-    const char *name = (const char *)sqlite3_column_text(statement, column);
-    if (names_find(set, name, out))
-        return STATUS_OK;
-    return err_set(err, STATUS_DB,
-                   "run %" PRId64 " in '%s' has a %s '%s' that this version does not know: use the"
-                   " version that stored it",
-                   get->id, get->connection->shown, names_what(set), name ? name : "");
-}
-
-/* Those of columns that follow one another. */
-static enum status find_names(const struct get *get, sqlite3_stmt *statement, int column, int n,
-                              const enum name_set *sets, int *out, struct err *err)
-{
-    enum status status = STATUS_OK;
-    for (int i = 0; i < n && status == STATUS_OK; i++)
-        status = find_name(get, statement, column + i, sets[i], &out[i], err);
-    return status;
-}
-
-/* Fills element i of what a section reads. */
-typedef enum status (*read_row)(struct get *get, sqlite3_stmt *statement, uint32_t i,
-                                struct err *err);
-
-/* All rows of a query with parameters of the run; more than fit is another program's doing. */
-static enum status read_rows(struct get *get, const char *sql, int n_bind, const int64_t *bind,
-                             uint32_t n, read_row read, struct err *err)
-{
-    sqlite3_stmt *statement;
-    bool row = true;
-    uint32_t i = 0;
-    enum status status = statement_prepare(get->connection, sql, &statement, err);
-    if (status == STATUS_OK)
-        statement_bind_ints(statement, 1, n_bind, bind);
-    while (status == STATUS_OK && row) {
-        status = statement_next(get->connection, statement, &row, err);
-        if (status == STATUS_OK && row && i < n)
-            status = read(get, statement, i, err);
-        i += row;
-    }
-    sqlite3_finalize(statement);
-    if (status == STATUS_OK && i != n)
-        return err_set(err, STATUS_DB,
-                       "run %" PRId64 " in '%s' is damaged: it has other numbers of rows than it"
-                       " says: restore the file from a copy",
-                       get->id, get->connection->shown);
-    return status;
-}
-
-static enum status count_rows(struct get *get, const char *table, uint32_t *out, struct err *err)
-{
-    char sql[120];
-    int64_t n = 0;
-    snprintf(sql, sizeof(sql), "SELECT count(*) FROM %s WHERE run_id = %" PRId64, table, get->id);
-    const enum status status = connection_int(get->connection, sql, &n, err);
-    *out = (uint32_t)n;
-    return status;
-}
 
 static enum status read_run(struct get *get, sqlite3_stmt *statement, uint32_t i, struct err *err)
 {
     struct run *run = get->run;
     int kind = 0, phase = 0;
-    enum status status = find_name(get, statement, 0, NAMES_RUN_KIND, &kind, err);
+    enum status status = get_name(get, statement, 0, NAMES_RUN_KIND, &kind, err);
     (void)i;
     if (status == STATUS_OK)
-        status = find_name(get, statement, 1, NAMES_PHASE, &phase, err);
+        status = get_name(get, statement, 1, NAMES_PHASE, &phase, err);
     if (status != STATUS_OK)
         return status;
     *run = (struct run){
         .kind = (enum run_kind)kind,
         .peak_phase = (uint8_t)phase,
-        .tool_version = text_of(get, statement, 2),
-        .command = text_of(get, statement, 3),
-        .program_hash = hash_of(statement, 4),
-        .placement_hash = hash_of(statement, 5),
+        .tool_version = get_text(get, statement, 2),
+        .command = get_text(get, statement, 3),
+        .program_hash = get_hash(statement, 4),
+        .placement_hash = get_hash(statement, 5),
         .created_ns = sqlite3_column_int64(statement, 6),
-        .world = u64_of(statement, 7),
-        .gpus_per_node = u64_of(statement, 8),
-        .parameters = u64_of(statement, 9),
-        .group = u64_of(statement, 10),
+        .world = get_u64(statement, 7),
+        .gpus_per_node = get_u64(statement, 8),
+        .parameters = get_u64(statement, 9),
+        .group = get_u64(statement, 10),
         .peak_unit = number_to_unit(sqlite3_column_int64(statement, 11)),
         .n_task = (uint32_t)sqlite3_column_int64(statement, 13),
         .n_sample = (uint32_t)sqlite3_column_int64(statement, 15),
-        .environment = text_of(get, statement, 21),
-        .model = text_of(get, statement, 16),
-        .model_json = text_of(get, statement, 17),
-        .plan_json = text_of(get, statement, 18),
-        .cluster = text_of(get, statement, 19),
-        .cluster_json = text_of(get, statement, 20),
+        .environment = get_text(get, statement, 21),
+        .model = get_text(get, statement, 16),
+        .model_json = get_text(get, statement, 17),
+        .plan_json = get_text(get, statement, 18),
+        .cluster = get_text(get, statement, 19),
+        .cluster_json = get_text(get, statement, 20),
     };
     get->first_task = sqlite3_column_int64(statement, 12);
     get->first_sample = sqlite3_column_int64(statement, 14);
@@ -136,7 +47,7 @@ static enum status read_metric(struct get *get, sqlite3_stmt *statement, uint32_
                                struct err *err)
 {
     int metric;
-    const enum status status = find_name(get, statement, 0, NAMES_METRIC, &metric, err);
+    const enum status status = get_name(get, statement, 0, NAMES_METRIC, &metric, err);
     (void)i;
     if (status == STATUS_OK)
         get->run->metrics[metric] = sqlite3_column_int64(statement, 1);
@@ -146,10 +57,10 @@ static enum status read_metric(struct get *get, sqlite3_stmt *statement, uint32_
 static enum status read_peak(struct get *get, sqlite3_stmt *statement, uint32_t i, struct err *err)
 {
     int c;
-    const enum status status = find_name(get, statement, 0, NAMES_CLASS, &c, err);
+    const enum status status = get_name(get, statement, 0, NAMES_CLASS, &c, err);
     (void)i;
     if (status == STATUS_OK)
-        get->run->peak_by_class[c] = u64_of(statement, 1);
+        get->run->peak_by_class[c] = get_u64(statement, 1);
     return status;
 }
 
@@ -157,10 +68,10 @@ static enum status read_communicator(struct get *get, sqlite3_stmt *statement, u
                                      struct err *err)
 {
     int comm;
-    const enum status status = find_name(get, statement, 0, NAMES_COMM, &comm, err);
+    const enum status status = get_name(get, statement, 0, NAMES_COMM, &comm, err);
     (void)i;
     if (status == STATUS_OK)
-        get->run->comm_ranks[comm] = u64_of(statement, 1);
+        get->run->comm_ranks[comm] = get_u64(statement, 1);
     return status;
 }
 
@@ -169,10 +80,10 @@ static enum status read_unit(struct get *get, sqlite3_stmt *statement, uint32_t 
     const uint32_t n_param = (uint32_t)sqlite3_column_int64(statement, 5);
     (void)err;
     get->run->units[i] = (struct run_unit){
-        .name = text_of(get, statement, 0),
-        .elements = u64_of(statement, 1),
-        .padded_elements = u64_of(statement, 2),
-        .shard_elements = u64_of(statement, 3),
+        .name = get_text(get, statement, 0),
+        .elements = get_u64(statement, 1),
+        .padded_elements = get_u64(statement, 2),
+        .shard_elements = get_u64(statement, 3),
         .reshard_after_forward = sqlite3_column_int(statement, 4),
         .params = arena_array(get->arena, const char *, n_param),
         .n_param = n_param,
@@ -189,7 +100,7 @@ static enum status read_param(struct get *get, sqlite3_stmt *statement, uint32_t
         return err_set(err, STATUS_DB, "run %" PRId64 " in '%s' is damaged: restore it from a copy",
                        get->id, get->connection->shown);
     const char **params = (const char **)get->run->units[unit].params;
-    params[member] = text_of(get, statement, 2);
+    params[member] = get_text(get, statement, 2);
     return STATUS_OK;
 }
 
@@ -200,14 +111,14 @@ static enum status read_collective(struct get *get, sqlite3_stmt *statement, uin
     static const enum name_set sets[N] = {NAMES_TASK_KIND, NAMES_COMM, NAMES_DTYPE,
                                           NAMES_REDUCTION};
     int found[N] = {0};
-    const enum status status = find_names(get, statement, 0, N, sets, found, err);
+    const enum status status = get_names(get, statement, 0, N, sets, found, err);
     get->run->collectives[i] = (struct run_collective){
         .kind = (uint8_t)found[KIND],
         .comm = (uint8_t)found[COMM],
         .dtype = (uint8_t)found[DTYPE],
         .reduction = (uint8_t)found[REDUCTION],
-        .elements = u64_of(statement, N),
-        .bytes = u64_of(statement, N + 1),
+        .elements = get_u64(statement, N),
+        .bytes = get_u64(statement, N + 1),
         .count = (uint32_t)sqlite3_column_int64(statement, N + 2),
     };
     return status;
@@ -219,9 +130,9 @@ static enum status read_task(struct get *get, sqlite3_stmt *statement, uint32_t 
     static const enum name_set sets[N] = {NAMES_TASK_KIND, NAMES_STREAM, NAMES_PHASE, NAMES_DTYPE,
                                           NAMES_REDUCTION};
     int found[N] = {0}, comm = COMM_NONE;
-    enum status status = find_names(get, statement, 0, N, sets, found, err);
+    enum status status = get_names(get, statement, 0, N, sets, found, err);
     if (status == STATUS_OK && sqlite3_column_type(statement, COMM) != SQLITE_NULL)
-        status = find_name(get, statement, COMM, NAMES_COMM, &comm, err);
+        status = get_name(get, statement, COMM, NAMES_COMM, &comm, err);
     get->run->tasks[i] = (struct run_task){
         .kind = (uint8_t)found[KIND],
         .stream = (uint8_t)found[STREAM],
@@ -232,12 +143,12 @@ static enum status read_task(struct get *get, sqlite3_stmt *statement, uint32_t 
         .unit = number_to_unit(sqlite3_column_int64(statement, 5)),
         .microbatch = number_to_unit(sqlite3_column_int64(statement, 6)),
         .kernels = (uint16_t)sqlite3_column_int64(statement, 7),
-        .elements = u64_of(statement, 8),
+        .elements = get_u64(statement, 8),
         .launch_ns = sqlite3_column_int64(statement, 9),
         .launched_ns = sqlite3_column_int64(statement, 10),
         .start_ns = sqlite3_column_int64(statement, 11),
         .end_ns = sqlite3_column_int64(statement, 12),
-        .name = text_of(get, statement, 14),
+        .name = get_text(get, statement, 14),
     };
     return status;
 }
@@ -248,10 +159,10 @@ static enum status read_sample(struct get *get, sqlite3_stmt *statement, uint32_
     struct run_sample *sample = &get->run->samples[i];
     (void)err;
     sample->at_ns = sqlite3_column_int64(statement, 0);
-    sample->allocated = u64_of(statement, 1);
-    sample->reserved = u64_of(statement, 2);
+    sample->allocated = get_u64(statement, 1);
+    sample->reserved = get_u64(statement, 2);
     for (int c = 0; c < CLASS_N; c++)
-        sample->by_class[c] = u64_of(statement, 3 + c);
+        sample->by_class[c] = get_u64(statement, 3 + c);
     return STATUS_OK;
 }
 
@@ -265,7 +176,7 @@ static enum status get_head(struct get *get, struct err *err)
         "model_id"
         " JOIN document AS plan ON plan.id = plan_id"
         " JOIN document AS cluster ON cluster.id = cluster_id WHERE run.id = ?1";
-    return read_rows(get, sql, 1, &get->id, 1, read_run, err);
+    return get_rows(get, sql, 1, &get->id, 1, read_run, err);
 }
 
 static enum status get_numbers(struct get *get, struct err *err)
@@ -284,9 +195,9 @@ static enum status get_numbers(struct get *get, struct err *err)
         get->run->metrics[i] = RUN_NO_METRIC;
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]) && status == STATUS_OK; i++) {
         uint32_t n = 0;
-        status = count_rows(get, lists[i].table, &n, err);
+        status = get_count(get, lists[i].table, &n, err);
         if (status == STATUS_OK)
-            status = read_rows(get, lists[i].sql, 1, &get->id, n, lists[i].read, err);
+            status = get_rows(get, lists[i].sql, 1, &get->id, n, lists[i].read, err);
     }
     return status;
 }
@@ -301,28 +212,28 @@ static enum status get_units(struct get *get, struct err *err)
         "SELECT unit, e.key, e.value FROM unit JOIN string AS m ON m.id = members_id,"
         " json_each(m.value) AS e WHERE run_id = ?1";
     uint32_t n_param = 0;
-    enum status status = count_rows(get, "unit", &get->run->n_unit, err);
+    enum status status = get_count(get, "unit", &get->run->n_unit, err);
     if (status != STATUS_OK)
         return status;
     get->run->units = arena_array(get->arena, struct run_unit, get->run->n_unit);
-    status = read_rows(get, sql, 1, &get->id, get->run->n_unit, read_unit, err);
+    status = get_rows(get, sql, 1, &get->id, get->run->n_unit, read_unit, err);
     for (uint32_t i = 0; i < get->run->n_unit && status == STATUS_OK; i++)
         n_param += get->run->units[i].n_param;
     if (status == STATUS_OK)
-        status = read_rows(get, member_sql, 1, &get->id, n_param, read_param, err);
+        status = get_rows(get, member_sql, 1, &get->id, n_param, read_param, err);
     return status;
 }
 
 static enum status get_collectives(struct get *get, struct err *err)
 {
-    const enum status status = count_rows(get, "collective", &get->run->n_collective, err);
+    const enum status status = get_count(get, "collective", &get->run->n_collective, err);
     if (status != STATUS_OK)
         return status;
     get->run->collectives = arena_array(get->arena, struct run_collective, get->run->n_collective);
-    return read_rows(get,
-                     "SELECT kind, comm, dtype, reduction, elements, bytes, count FROM collective"
-                     " WHERE run_id = ?1 ORDER BY position",
-                     1, &get->id, get->run->n_collective, read_collective, err);
+    return get_rows(get,
+                    "SELECT kind, comm, dtype, reduction, elements, bytes, count FROM collective"
+                    " WHERE run_id = ?1 ORDER BY position",
+                    1, &get->id, get->run->n_collective, read_collective, err);
 }
 
 static enum status get_tasks(struct get *get, struct err *err)
@@ -335,7 +246,7 @@ static enum status get_tasks(struct get *get, struct err *err)
     const uint32_t n = get->run->n_task;
     const int64_t range[] = {get->first_task, get->first_task + n - 1};
     get->run->tasks = arena_array(get->arena, struct run_task, n);
-    return read_rows(get, sql, 2, range, n, read_task, err);
+    return get_rows(get, sql, 2, range, n, read_task, err);
 }
 
 static enum status get_samples(struct get *get, struct err *err)
@@ -348,7 +259,7 @@ static enum status get_samples(struct get *get, struct err *err)
     const uint32_t n = get->run->n_sample;
     const int64_t range[] = {get->first_sample, get->first_sample + n - 1};
     get->run->samples = arena_array(get->arena, struct run_sample, n);
-    return read_rows(get, sql, 2, range, n, read_sample, err);
+    return get_rows(get, sql, 2, range, n, read_sample, err);
 }
 
 /* The id to read: the one asked for, or the newest. */
@@ -379,7 +290,7 @@ static enum status find_run(struct get *get, int64_t id, struct err *err)
 static enum status get_all(struct get *get, int64_t id, struct err *err)
 {
     enum status (*const parts[])(struct get * get, struct err * err) = {
-        get_head, get_numbers, get_units, get_collectives, get_tasks, get_samples};
+        get_head, get_numbers, get_units, get_collectives, get_tasks, get_samples, store_get_real};
     enum status status = find_run(get, id, err);
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && status == STATUS_OK; i++)
         status = parts[i](get, err);

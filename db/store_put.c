@@ -9,17 +9,6 @@
 #include "db/number.h"
 #include "db/store_inner.h"
 
-/* Where the rows of the long tables go, and what stands for each task. */
-struct put {
-    struct store *store;
-    struct connection *connection;
-    const struct run *run;
-    struct arena arena;
-    struct text json;
-    int64_t run_id, first_task, first_sample;
-    int64_t *label_ids; /* a task each */
-};
-
 static uint64_t any_bit(const uint64_t *values, size_t n)
 {
     uint64_t all = 0;
@@ -42,6 +31,7 @@ static enum status check_numbers(const struct run *run, struct err *err)
                any_bit(run->samples[i].by_class, CLASS_N);
     for (uint32_t i = 0; i < run->n_collective; i++)
         all |= run->collectives[i].elements | run->collectives[i].bytes;
+    all |= store_real_numbers(&run->real);
     if (all > INT64_MAX)
         return err_set(err, STATUS_DB, "cannot store the run: a number in it is past 2^63 - 1");
     return STATUS_OK;
@@ -266,6 +256,8 @@ static enum status put_samples(struct put *put, sqlite3_stmt *statement, struct 
 
 #define X(id, name) ", " name
 #define CLASS_COLUMNS MEMORY_CLASSES(X)
+#define LAST_COLUMNS STREAMS(X_LAST)
+#define X_LAST(id, name) ", last_" name
 static const struct {
     const char *sql;
     enum status (*put)(struct put *put, sqlite3_stmt *statement, struct err *err);
@@ -291,11 +283,26 @@ static const struct {
     {"INSERT INTO memory_sample (id, at_ns, allocated, reserved" CLASS_COLUMNS ")"
      " SELECT NULL, c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13 FROM rows",
      put_samples},
+    {"INSERT INTO real_run (run_id, seed, warmup, device, transport, error) VALUES (?1, ?2, ?3, ?4,"
+     " ?5, ?6)",
+     store_put_real_run},
+    {"INSERT INTO real_step (run_id, step, step_ns, not_finite, skipped, loss) VALUES (?1, ?2, ?3,"
+     " ?4, ?5, ?6)",
+     store_put_real_steps},
+    {"INSERT INTO real_rank (run_id, rank, step, error" LAST_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5,"
+     " ?6, ?7, ?8, ?9)",
+     store_put_real_ranks},
+    {"INSERT INTO real_check (run_id, position, rank, step, reserved_bytes, mapped_bytes)"
+     " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+     store_put_real_checks},
 };
+#undef X_LAST
+#undef LAST_COLUMNS
 #undef CLASS_COLUMNS
 #undef X
 _Static_assert(sizeof(parts) / sizeof(parts[0]) == STORE_PARTS, "a statement is kept for each");
-_Static_assert(CLASS_N == 11 && NO_UNIT == 65535, "the statements above spell these out");
+_Static_assert(CLASS_N == 11 && STREAM_N == 5 && NO_UNIT == 65535,
+               "the statements above spell these out");
 
 /* Statements are kept for the next run. */
 static enum status put_part(struct put *put, size_t part, struct err *err)

@@ -15,6 +15,7 @@ src_libcli_a_SOURCES = \
 	src/cli/cmd_bench.c \
 	src/cli/cmd_check.c \
 	src/cli/cmd_cluster.c \
+	src/cli/cmd_compare.c \
 	src/cli/cmd_explain.c \
 	src/cli/cmd_history.c \
 	src/cli/cmd_model.c \
@@ -23,6 +24,10 @@ src_libcli_a_SOURCES = \
 	src/cli/cmd_sim.c \
 	src/cli/cmd_trace.c \
 	src/cli/command.h \
+	src/cli/compare.c \
+	src/cli/compare.h \
+	src/cli/compare_json.c \
+	src/cli/compare_text.c \
 	src/cli/evaluate.c \
 	src/cli/evaluate.h \
 	src/cli/explain_json.c \

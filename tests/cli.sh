@@ -352,7 +352,7 @@ for cluster in $clusters; do
     ok "sim on $cluster, out of all measured ranges" narrow sim llama3-405b --layers 1 \
         --cluster "$cluster" --seq 16 --gpus 1024
 done
-for command in sim plan explain model cluster history query trace bench help; do
+for command in sim plan explain compare check model cluster history query trace bench help; do
     ok "help $command" narrow help $command
 done
 for command in help "model list" "cluster list" "bench sim"; do

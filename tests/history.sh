@@ -70,6 +70,25 @@ ok "a step that does not fit is listed as such" sh -c \
     '"$UNSHARD" sim llama3-405b --layers 40 2>/dev/null | grep -q "run 12 stored" &&
      "$UNSHARD" history list --limit 1 | grep -q " no$"'
 
+# --- runs that really ran, made by hand
+made=$tmp/made.db
+ok "a history is made" "$top_builddir/tests/history_make" "$made"
+run history list --db "$made"
+ok "a list tells real runs and those that failed" is \
+    "$(sed 1d "$tmp/out" | awk '{ print $1, $4, $5 }' | tr '\n' ' ')" "3 real failed 2 real tiny 1 sim tiny "
+run history list --limit 1 --json --db "$made"
+ok "in JSON with device and error" is "$(field kind),$(field device),$(field error)" \
+    "real,host,rank 1 was ended by signal 9"
+run history list --json --db "$made"
+ok "which a simulated one has not" is "$(grep -c '"device":.*null' "$tmp/out")" 1
+ok "a real run is a trace too" exits 0 trace export 2 -o "$tmp/real.json" --db "$made"
+ok "a sound one" exits 0 trace check "$tmp/real.json"
+ok "which says on what it ran" grep -q '"device":"host","transport":"shm"' "$tmp/real.json"
+ok "of one that failed there is an empty one" exits 0 trace export 3 -o "$tmp/none.json" --db "$made"
+ok "its views are asked as all are" is \
+    "$("$UNSHARD" query 'select count(*) from v_rank where error is not null' --csv --db "$made" |
+        tr -d '\r' | tail -n 1)" 2
+
 # --- where it is
 unset XDG_DATA_HOME
 kept=$UNSHARD_DB

@@ -1,5 +1,5 @@
 -- A run history as a program with step 1 of the schema alone has left it: the run of run_by_hand(),
--- as .dump of the sqlite3 shell prints it. What db/schema_2.sql makes of it is tested; it is never
+-- as .dump of the sqlite3 shell prints it. What the later steps make of it is tested; it is never
 -- made anew, since the files of users are not either.
 BEGIN TRANSACTION;
 CREATE TABLE string (

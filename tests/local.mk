@@ -72,6 +72,7 @@ tests_libtest_a_SOURCES = \
 	tests/reference_rig.h \
 	tests/run_make.c \
 	tests/run_make.h \
+	tests/run_make_real.c \
 	tests/slow_alloc.c \
 	tests/slow_alloc.h \
 	tests/slow_cast.c \
@@ -109,6 +110,7 @@ c_tests = \
 	tests/chrome_groups.t \
 	tests/chrome_random.t \
 	tests/cluster.t \
+	tests/compare.t \
 	tests/cost.t \
 	tests/cost_comm.t \
 	tests/cost_data.t \
@@ -194,6 +196,7 @@ tests_chrome_t_SOURCES = tests/chrome.c
 tests_chrome_groups_t_SOURCES = tests/chrome_groups.c
 tests_chrome_random_t_SOURCES = tests/chrome_random.c
 tests_cluster_t_SOURCES = tests/cluster.c
+tests_compare_t_SOURCES = tests/compare.c
 tests_cost_t_SOURCES = tests/cost.c
 tests_cost_comm_t_SOURCES = tests/cost_comm.c
 tests_cost_data_t_SOURCES = tests/cost_data.c
@@ -261,6 +264,10 @@ tests_trace_json_t_SOURCES = tests/trace_json.c
 tests_verify_t_SOURCES = tests/verify.c
 tests_verify_waits_t_SOURCES = tests/verify_waits.c
 tests_what_if_t_SOURCES = tests/what_if.c
+# Not a test: writes a history for tests in sh.
+check_PROGRAMS += tests/history_make
+tests_history_make_SOURCES = tests/history_make.c
+
 # Not a test: writes traces for tests/trace_python.sh.
 check_PROGRAMS += tests/trace_make
 tests_trace_make_SOURCES = tests/trace_make.c
@@ -269,6 +276,7 @@ sh_tests = \
 	tests/bench.sh \
 	tests/check_command.sh \
 	tests/cli.sh \
+	tests/compare_command.sh \
 	tests/docs.sh \
 	tests/explain_command.sh \
 	tests/fsdp1_command.sh \
@@ -281,7 +289,7 @@ sh_tests = \
 	tests/trace_python.sh
 dist_check_SCRIPTS += $(sh_tests)
 TESTS += $(c_tests) $(sh_tests)
-EXTRA_DIST += tests/tap.sh tests/command_rig.sh tests/history_1.sql
+EXTRA_DIST += tests/tap.sh tests/command_rig.sh tests/history_1.sql tests/history_2.sql
 EXTRA_DIST += tests/oracle/fsdp1-torch-2.11.0-fake-8.json tests/oracle/record_fsdp1.py
 EXTRA_DIST += \
 	tests/oracle/README.md \
@@ -300,6 +308,12 @@ EXTRA_DIST += \
 	tests/oracle/torch-2.15.0-gloo-4.json
 EXTRA_DIST += \
 	tests/trace_recount.py \
+	tests/golden/compare-failed.json \
+	tests/golden/compare-failed.txt \
+	tests/golden/compare-other.json \
+	tests/golden/compare-other.txt \
+	tests/golden/compare-real.json \
+	tests/golden/compare-real.txt \
 	tests/golden/first-step-only.txt \
 	tests/golden/knob-all-reduce.txt \
 	tests/golden/knob-alone.txt \
@@ -359,11 +373,15 @@ EXTRA_DIST += \
 	tests/golden/plan-picture.txt \
 	tests/golden/plan-toy.txt \
 	tests/golden/toy-views.txt \
+	tests/golden/view-check.txt \
 	tests/golden/view-collective.txt \
 	tests/golden/view-exposed.txt \
 	tests/golden/view-memory.txt \
 	tests/golden/view-memory_peak.txt \
+	tests/golden/view-rank.txt \
+	tests/golden/view-real.txt \
 	tests/golden/view-run.txt \
+	tests/golden/view-step.txt \
 	tests/golden/view-task.txt \
 	tests/golden/view-unit.txt
 

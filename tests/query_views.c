@@ -13,7 +13,22 @@
 
 enum { N_RANDOM = 40, WINDOW_NS = 40000 };
 
-static void golden(void)
+static void golden(const char *path, const char *const *views, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        char sql[160], name[40];
+        snprintf(sql, sizeof(sql), "SELECT * FROM %s", views[i]);
+        snprintf(name, sizeof(name), "view-%s.txt", views[i] + 2);
+        char *got = rig_query(path, sql);
+        char *created = strstr(got, "|20");
+        if (!strcmp(views[i], "v_run") && created)
+            memcpy(created, "|YYYY-MM-DD hh:mm:ss", 20);
+        is_golden(got, name);
+        free(got);
+    }
+}
+
+static void by_hand(void)
 {
     static const char *const views[] = {"v_run",         "v_unit",       "v_task",   "v_memory",
                                         "v_memory_peak", "v_collective", "v_exposed"};
@@ -23,17 +38,31 @@ static void golden(void)
     run_by_hand(&run);
     rig_put(store, &run);
     store_close(store);
-    for (size_t i = 0; i < sizeof(views) / sizeof(views[0]); i++) {
-        char sql[160], name[40];
-        snprintf(sql, sizeof(sql), "SELECT * FROM %s", views[i]);
-        snprintf(name, sizeof(name), "view-%s.txt", views[i] + 2);
-        char *got = rig_query(path, sql);
-        char *created = strstr(got, "|20");
-        if (i == 0 && created)
-            memcpy(created, "|YYYY-MM-DD hh:mm:ss", 20);
-        is_golden(got, name);
-        free(got);
-    }
+    golden(path, views, sizeof(views) / sizeof(views[0]));
+    is_int(rig_number(path, "SELECT (SELECT count(*) FROM v_real) + (SELECT count(*) FROM v_step) +"
+                            " (SELECT count(*) FROM v_rank) + (SELECT count(*) FROM v_check)"),
+           0, "a simulated run has nothing of a real one");
+}
+
+static void real_by_hand(void)
+{
+    static const char *const views[] = {"v_real", "v_step", "v_rank", "v_check"};
+    const char *path = rig_path("real.db");
+    struct run run;
+    struct store *store = rig_open(path);
+    run_by_hand_real(&run);
+    rig_put(store, &run);
+    run_by_hand_failed(&run);
+    rig_put(store, &run);
+    store_close(store);
+    golden(path, views, sizeof(views) / sizeof(views[0]));
+    is_int(rig_number(path, "SELECT sum(exposed_ns) FROM v_exposed WHERE run = 1"), 50,
+           "exposed time of a real run is seen as that of a simulated one");
+    is_int(rig_number(path, "SELECT count(*) FROM v_task WHERE run = 2"), 0,
+           "a run that failed may have no tasks");
+    char *kinds = rig_query(path, "SELECT kind, step_ns FROM v_run ORDER BY run");
+    is_str(kinds, "kind|step_ns\nreal|440\nreal|NULL\n", "and no time");
+    free(kinds);
 }
 
 /* Exposed time the slow way: each ns of the window by itself. */
@@ -110,11 +139,12 @@ static void metrics_of_run(void)
 /* A question about one run must not cost a walk over the whole history. */
 static void plans(void)
 {
-    static const char *const views[] = {"v_run",         "v_unit",       "v_task",   "v_memory",
-                                        "v_memory_peak", "v_collective", "v_exposed"};
-    static const char *const tables[] = {"run",           "unit",        "task",
-                                         "memory_sample", "memory_peak", "collective",
-                                         "sample",        "peak",        "communicator"};
+    static const char *const views[] = {"v_run",         "v_unit",       "v_task",    "v_memory",
+                                        "v_memory_peak", "v_collective", "v_exposed", "v_real",
+                                        "v_step",        "v_rank",       "v_check"};
+    static const char *const tables[] = {
+        "run",  "unit",         "task", "memory_sample", "memory_peak", "collective", "sample",
+        "peak", "communicator", "real", "step",          "real_rank",   "real_check", "real_step"};
     for (size_t i = 0; i < sizeof(views) / sizeof(views[0]); i++) {
         char sql[120], scan[40];
         bool scans = false;
@@ -132,7 +162,8 @@ static void plans(void)
 
 int main(void)
 {
-    golden();
+    by_hand();
+    real_by_hand();
     exposed_of_random_runs();
     metrics_of_run();
     plans();

@@ -160,6 +160,10 @@ void run_make(struct run *run, struct arena *arena, uint64_t *random, uint32_t n
     make_tasks(run, arena, random, (uint32_t)tap_below(random, n_task + 1));
     make_samples(run, arena, random, (uint32_t)tap_below(random, n_task + 1));
     make_collectives(run, arena, random);
+    if (run->kind == RUN_REAL)
+        run_make_real(&run->real, arena, random);
+    if (run->real.error)
+        run->n_task = (uint32_t)tap_below(random, 2) * run->n_task;
 }
 
 /*
@@ -342,5 +346,6 @@ const char *run_difference(const struct run *a, const struct run *b)
     if (a->peak_phase != b->peak_phase || a->peak_unit != b->peak_unit ||
         memcmp(a->peak_by_class, b->peak_by_class, sizeof(a->peak_by_class)))
         return "the peak";
-    return rows_difference(a, b);
+    const char *what = rows_difference(a, b);
+    return what ? what : run_real_difference(&a->real, &b->real);
 }

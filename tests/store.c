@@ -121,6 +121,9 @@ static void shares(void)
     int64_t id = 0;
     is_int(store_put(store, &run, &id, &err), STATUS_DB, "a number past 2^63 - 1 is refused");
     is_int(id, 0, "without an id");
+    run_by_hand_real(&run);
+    run.real.seed = UINT64_MAX;
+    is_int(store_put(store, &run, &id, &err), STATUS_DB, "so is one of a real run");
     store_close(store);
     keeps_no_host(path);
     arena_release(&arena);
@@ -130,7 +133,7 @@ static void settings(void)
 {
     const char *path = rig_path("settings.db");
     store_close(rig_open(path));
-    is_int(rig_number(path, "PRAGMA user_version"), 2, "the schema has its number");
+    is_int(rig_number(path, "PRAGMA user_version"), 3, "the schema has its number");
     is_int(rig_number(path, "PRAGMA application_id"), 0x756e7368, "the file has its owner");
     char *mode = rig_query(path, "PRAGMA journal_mode");
     is_str(mode, "journal_mode\nwal\n", "it uses a write-ahead log");
@@ -191,7 +194,7 @@ static void foreign_files(void)
     rig_patch(path, HEADER_APPLICATION_ID, 0);
     refuses(path, "give another file with --db", "a database of nobody");
     rig_patch(path, HEADER_APPLICATION_ID, 0x756e7368);
-    rig_patch(path, HEADER_USER_VERSION, 3);
+    rig_patch(path, HEADER_USER_VERSION, 4);
     refuses(path, "update, or give another", "a newer schema");
     rig_patch(path, HEADER_USER_VERSION, (uint32_t)-3);
     refuses(path, "update, or give another", "a schema of no number");
@@ -245,6 +248,32 @@ static void damaged_files(void)
     is_int(rig_number(path, "SELECT count(*) FROM mine"), 0, "a view of one's own does no harm");
 }
 
+/* Rows of a real run that are missing make it no simulated one. */
+static void damaged_real_run(void)
+{
+    const char *path = rig_path("real.db");
+    struct arena arena;
+    struct run run, got;
+    struct err err = {0};
+    struct store *store = rig_open(path);
+    arena_init(&arena);
+    run_by_hand_real(&run);
+    rig_put(store, &run);
+    ok(store_get(store, 1, &arena, &got, &err) == STATUS_OK, "a real run is read");
+    is_str(run_real_difference(&run.real, &got.real), NULL, "as it was put");
+    run_by_hand_failed(&run);
+    rig_put(store, &run);
+    ok(store_get(store, 2, &arena, &got, &err) == STATUS_OK, "one that failed too");
+    is_str(run_difference(&run, &got), NULL, "as it was put");
+    change(path, "DELETE FROM real_run WHERE run_id = 1");
+    is_int(store_get(store, 1, &arena, &got, &err), STATUS_DB,
+           "without its row in real_run it is damaged");
+    ok(strstr(err.text, "run 1 in") && strstr(err.text, "is damaged"), "which is said: %s",
+       err.text);
+    store_close(store);
+    arena_release(&arena);
+}
+
 static void empty_history(void)
 {
     struct arena arena;
@@ -285,6 +314,7 @@ int main(void)
     settings();
     foreign_files();
     damaged_files();
+    damaged_real_run();
     empty_history();
     default_path();
     return tap_done();

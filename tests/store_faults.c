@@ -171,7 +171,7 @@ static void full_disk(void)
     run_by_hand(&small);
     do
         run_make(&large, &arena, &random, 4000, 300);
-    while (large.n_task < 2000);
+    while (large.kind != RUN_REAL || large.n_task < 2000);
     rig_put(store, &small);
     signal(SIGXFSZ, SIG_IGN);
     getrlimit(RLIMIT_FSIZE, &before);
@@ -189,6 +189,9 @@ static void full_disk(void)
     is_int(rig_put(store, &small), 2, "once there is room the next run is stored");
     is_int(rig_number(path, "SELECT count(*) FROM task"), 2 * small.n_task,
            "nothing of the others is left");
+    is_int(rig_number(path, "SELECT (SELECT count(*) FROM real_run) + (SELECT count(*) FROM"
+                            " real_rank)"),
+           0, "nor of their ranks");
     is_int(rig_put(store, &large), 3, "and the large one fits too");
     store_close(store);
     ok(rig_is_clean(path), "the file is sound");

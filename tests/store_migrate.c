@@ -1,6 +1,6 @@
 /*
- * A history of schema 1 under this program: whoever stores in it first brings it up to date, and
- * what was in it is what it would be had it been stored today.
+ * Histories of older schemas under this program: whoever stores in one first brings it up to date,
+ * and what was in it is what it would be had it been stored today.
  */
 #include <sqlite3.h>
 #include <stdio.h>
@@ -20,10 +20,10 @@ static const char *old_history(const char *name)
     static char source[4096];
     const char *path = rig_path(name), *top = getenv("top_srcdir");
     sqlite3 *db = NULL;
-    snprintf(source, sizeof(source), "%s/tests/history_1.sql", top ? top : ".");
+    snprintf(source, sizeof(source), "%s/tests/%s.sql", top ? top : ".", name);
     char *sql = tap_read_file(source);
     if (!sql || sqlite3_open(path, &db) != SQLITE_OK || sqlite3_exec(db, sql, NULL, NULL, NULL))
-        tap_bail("cannot make a history of schema 1");
+        tap_bail("cannot make a history of an older schema");
     sqlite3_close(db);
     free(sql);
     return path;
@@ -65,7 +65,7 @@ static void processes_meet(const char *path)
     while (wait(&ended) > 0)
         n_failed += ended != 0;
     is_int(n_failed, 0, "%d processes store a run in it", N_PROCESS);
-    is_int(rig_number(path, "PRAGMA user_version"), 2, "it has the newest schema then");
+    is_int(rig_number(path, "PRAGMA user_version"), 3, "it has the newest schema then");
     is_int(rig_number(path, "SELECT count(*) FROM v_run"), 1 + N_PROCESS, "and all their runs");
     ok(rig_is_clean(path), "the file is sound");
 }
@@ -117,11 +117,15 @@ static void schema_is_the_same(const char *path)
 
 int main(void)
 {
-    const char *path = old_history("old.db");
-    readers_wait(path);
-    processes_meet(path);
-    old_run_reads(path);
-    views_show(path);
-    schema_is_the_same(path);
+    static const char *const histories[] = {"history_1", "history_2"};
+    for (size_t i = 0; i < sizeof(histories) / sizeof(histories[0]); i++) {
+        const char *path = old_history(histories[i]);
+        tap_note("%s", histories[i]);
+        readers_wait(path);
+        processes_meet(path);
+        old_run_reads(path);
+        views_show(path);
+        schema_is_the_same(path);
+    }
     return tap_done();
 }

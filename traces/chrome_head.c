@@ -61,6 +61,10 @@ static void add_metadata(struct chrome *chrome)
     event_string(event, "cluster", chrome_text(arena, run->cluster));
     event_string(event, "program_hash", arena_printf(arena, "%016" PRIx64, run->program_hash));
     event_string(event, "placement_hash", arena_printf(arena, "%016" PRIx64, run->placement_hash));
+    if (run->kind == RUN_REAL) {
+        event_string(event, "device", chrome_text(arena, run->real.device));
+        event_string(event, "transport", chrome_text(arena, run->real.transport));
+    }
     event_int(event, "window_begin_ns", -chrome->plan.origin_ns);
     for (int i = 0; i < RUN_METRIC_N; i++) {
         if (run->metrics[i] != RUN_NO_METRIC)
@@ -68,7 +72,7 @@ static void add_metadata(struct chrome *chrome)
     }
     event_close(event);
 }
-_Static_assert(RUN_METRIC_N + 28 <= EVENT_NODES, "the head is one object");
+_Static_assert(RUN_METRIC_N + 30 <= EVENT_NODES, "the head is one object");
 
 /* All but the events, without the last bracket. Times are from the base, which is before them all. */
 void chrome_put_head(struct chrome *chrome, const char *path)

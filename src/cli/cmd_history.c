@@ -17,7 +17,7 @@ enum { TIMEOUT_MS = 60000 };
 /* What a column is to people; the JSON of a NUMBER or a TEXT is the same. */
 enum measure { MEASURE_NUMBER, MEASURE_TEXT, MEASURE_NS, MEASURE_BYTES, MEASURE_BOOL };
 
-/* JSON has all columns, the table those with a title. */
+/* The table has the columns with a title, JSON those with a key. */
 /* clang-format off */
 static const struct {
     const char *title, *key;
@@ -26,7 +26,8 @@ static const struct {
     {"id", "run_id", MEASURE_NUMBER},
     {"when (UTC)", "created", MEASURE_TEXT},
     {NULL, "created_ns", MEASURE_NUMBER},
-    {"kind", "kind", MEASURE_TEXT},
+    {"kind", NULL, MEASURE_TEXT}, /* that a run failed is seen here */
+    {NULL, "kind", MEASURE_TEXT},
     {"model", "model", MEASURE_TEXT},
     {NULL, "cluster", MEASURE_TEXT},
     {"units", "units", MEASURE_NUMBER},
@@ -36,16 +37,20 @@ static const struct {
     {"fits", "fits", MEASURE_BOOL},
     {NULL, "plan_group", MEASURE_NUMBER},
     {NULL, "command", MEASURE_TEXT},
+    {NULL, "device", MEASURE_TEXT},
+    {NULL, "error", MEASURE_TEXT},
 };
 /* clang-format on */
 enum { COLUMN_N = sizeof columns / sizeof *columns };
 
 /* In that order. reserved: the highest of the measured step, the first one and initialisation. */
 static const char list_sql[] =
-    "SELECT v.run, v.created, run.created_ns, v.kind, v.model, v.cluster, v.units, v.world,"
-    " v.step_ns, max(v.peak_reserved_bytes, v.first_peak_reserved_bytes, v.init_peak_bytes),"
-    " v.fits, v.plan_group, v.command"
-    " FROM v_run AS v JOIN run ON run.id = v.run ORDER BY v.run DESC LIMIT ?1";
+    "SELECT v.run, v.created, run.created_ns, v.kind || iif(real.failed, ' failed', ''), v.kind,"
+    " v.model, v.cluster, v.units, v.world, v.step_ns,"
+    " max(v.peak_reserved_bytes, v.first_peak_reserved_bytes, v.init_peak_bytes),"
+    " v.fits, v.plan_group, v.command, real.device, real.error"
+    " FROM v_run AS v JOIN run ON run.id = v.run LEFT JOIN v_real AS real ON real.run = v.run"
+    " ORDER BY v.run DESC LIMIT ?1";
 
 struct listing {
     struct arena arena;
@@ -92,6 +97,8 @@ static void add_object(struct listing *listing, const struct query_value *values
     struct cJSON *object = json_add_object(listing->runs, NULL);
     for (unsigned i = 0; i < COLUMN_N; i++) {
         const char *key = columns[i].key;
+        if (!key)
+            continue;
         if (values[i].kind == QUERY_NULL)
             json_add_real(object, key, NAN); /* what is not finite is null */
         else if (columns[i].measure == MEASURE_TEXT)

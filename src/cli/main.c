@@ -52,6 +52,14 @@ const struct command commands[] = {
      .operand_hint = "give a number of 'unshard history list', a name of 'unshard model list' or "
                      "a config.json",
      .run = cmd_explain},
+    {"compare", COMMAND_COMPARE, "RUN RUN", "two runs side by side, task by task",
+     .about = "Put two stored runs beside one another: whether they are the same program at the "
+              "same addresses, the options that differ, each number with its difference, and the "
+              "durations of tasks by kind and, where the programs are the same, one by one. Bytes "
+              "differ exactly, times in percent of the second run. RUN is a number of 'unshard "
+              "history list', or 'last'; the usual pair is a simulation and a real run.",
+     .operand = "run", .operand_hint = "give two numbers of 'unshard history list', or last",
+     .n_more = 1, .run = cmd_compare},
     {"check", COMMAND_CHECK, "MODEL", "may these parameters share their units?",
      .about = "Tell which behavior can execute which arrangement of a model whose parameters "
               "compute in several dtypes, and for each that cannot, the rules that stand against "
@@ -77,9 +85,10 @@ const struct command commands[] = {
     {"query", COMMAND_QUERY, "SQL [PARAM]...", "SQL over the runs that were stored",
      .about =
          "Run one SQL statement that reads the history, best through its views v_run, v_unit, "
-         "v_task, v_memory, v_memory_peak, v_collective and v_exposed. Each PARAM is bound to "
-         "a ? of the statement: as a number where it is spelled as that number is printed (7, -3, "
-         "0.5), else as text (007, 1e3).",
+         "v_task, v_memory, v_memory_peak, v_collective, v_exposed and, of runs that really ran, "
+         "v_real, v_step, v_rank and v_check. Each PARAM is bound to a ? of the statement: as a "
+         "number where it is spelled as that number is printed (7, -3, 0.5), else as text (007, "
+         "1e3).",
      .operand = "SQL", .operand_hint = "give a statement, as in 'select * from v_run'",
      .n_more = OPTIONS_MAX_OPERANDS - 1, .run = cmd_query},
     {"trace", COMMAND_TRACE, "export RUN -o FILE | check FILE",

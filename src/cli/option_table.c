@@ -311,7 +311,7 @@ const struct option_info option_table[OPTION_N] = {
         "timeout", COMMAND_QUERY, OPTION_COUNT, "SECONDS", .most = 1000000000, .initial = "30",
         .help = "how long the statement may take; 0: as long as it likes"},
     [OPTION_DB] = {
-        "db", STEP | COMMAND_HISTORY | COMMAND_QUERY | COMMAND_TRACE, OPTION_TEXT, "FILE",
+        "db", STEP | COMMAND_COMPARE | COMMAND_HISTORY | COMMAND_QUERY | COMMAND_TRACE, OPTION_TEXT, "FILE",
         .otherwise = "UNSHARD_DB, else unshard/runs.db in XDG_DATA_HOME or ~/.local/share",
         .help = "the run history, an SQLite database"},
     [OPTION_NO_DB] = {

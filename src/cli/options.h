@@ -26,7 +26,8 @@ enum command_bits {
     COMMAND_QUERY = 256,
     COMMAND_TRACE = 512,
     COMMAND_CHECK = 1024,
-    COMMAND_ALL = 2047
+    COMMAND_COMPARE = 2048,
+    COMMAND_ALL = 8191
 };
 
 enum option_id {
