@@ -1,8 +1,14 @@
 # Real devices: the host's streams, kernels and transports.
 noinst_LIBRARIES += gpu/libgpu.a
 gpu_libgpu_a_SOURCES = \
+	gpu/bell.c \
+	gpu/bell.h \
 	gpu/device.h \
 	gpu/ops.h \
 	gpu/pack.h \
+	gpu/shm_transport.c \
 	gpu/transport.h \
 	gpu/work.h
+if WITH_MPI
+gpu_libgpu_a_SOURCES += gpu/mpi_transport.c
+endif

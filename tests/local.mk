@@ -50,6 +50,8 @@ tests_libtest_a_SOURCES = \
 	tests/plan_rig.h \
 	tests/quoted.c \
 	tests/quoted.h \
+	tests/ranks_rig.c \
+	tests/ranks_rig.h \
 	tests/run_make.c \
 	tests/run_make.h \
 	tests/slow_alloc.c \
@@ -101,6 +103,7 @@ c_tests = \
 	tests/fsdp1_measured.t \
 	tests/fsdp1_oracle.t \
 	tests/fsdp1_random.t \
+	tests/host_shm.t \
 	tests/json.t \
 	tests/knob_hashes.t \
 	tests/knobs.t \
@@ -176,6 +179,7 @@ tests_fsdp1_t_SOURCES = tests/fsdp1.c
 tests_fsdp1_measured_t_SOURCES = tests/fsdp1_measured.c
 tests_fsdp1_oracle_t_SOURCES = tests/fsdp1_oracle.c
 tests_fsdp1_random_t_SOURCES = tests/fsdp1_random.c
+tests_host_shm_t_SOURCES = tests/host_shm.c
 tests_json_t_SOURCES = tests/json.c
 tests_knob_hashes_t_SOURCES = tests/knob_hashes.c
 tests_knobs_t_SOURCES = tests/knobs.c
@@ -223,6 +227,12 @@ tests_what_if_t_SOURCES = tests/what_if.c
 check_PROGRAMS += tests/trace_make
 tests_trace_make_SOURCES = tests/trace_make.c
 
+# A rank of tests/host_mpi.sh.
+if WITH_MPI
+check_PROGRAMS += tests/host_mpi
+tests_host_mpi_SOURCES = tests/host_mpi.c
+endif
+
 sh_tests = \
 	tests/bench.sh \
 	tests/check_command.sh \
@@ -231,6 +241,7 @@ sh_tests = \
 	tests/explain_command.sh \
 	tests/fsdp1_command.sh \
 	tests/history.sh \
+	tests/host_mpi.sh \
 	tests/includes.sh \
 	tests/overlap_command.sh \
 	tests/plan_command.sh \
