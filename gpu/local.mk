@@ -3,6 +3,7 @@ noinst_LIBRARIES += gpu/libgpu.a
 gpu_libgpu_a_SOURCES = \
 	gpu/bell.c \
 	gpu/bell.h \
+	gpu/convert.h \
 	gpu/device.h \
 	gpu/ops.h \
 	gpu/pack.h \
