@@ -5,9 +5,12 @@ gpu_libgpu_a_SOURCES = \
 	gpu/bell.h \
 	gpu/convert.h \
 	gpu/device.h \
+	gpu/host_pack.c \
 	gpu/ops.h \
 	gpu/pack.h \
 	gpu/shm_transport.c \
+	gpu/pack_body.h \
+	gpu/pack_table.c \
 	gpu/transport.h \
 	gpu/work.h
 if WITH_MPI

@@ -18,11 +18,13 @@
 /* Flags of pack_tile.arg. */
 enum { PACK_LO_OK = 1, PACK_HI_OK = 2 /* 16 bytes before, after are of the same tensor */ };
 
+#define PACK_KIND(from_dtype, to_dtype) ((uint32_t)(from_dtype)*8 + (uint32_t)(to_dtype))
+
 struct pack_tile {
     uint64_t from, to; /* byte offsets */
     uint32_t n;        /* elements */
     uint32_t n_zero;   /* bytes of zeros behind them */
-    uint32_t kind;     /* source dtype * 8 + destination dtype; equal ones move raw bytes */
+    uint32_t kind;     /* PACK_KIND; equal dtypes move raw bytes */
     uint32_t arg;
 };
 
@@ -43,11 +45,12 @@ struct pack_table {
 /* Bytes of the wider side that a tile covers, of a table that moves so many in all: 8 to 64 KiB. */
 uint64_t pack_pick_tile(uint64_t bytes);
 
-/* Appends nothing for a segment of nothing. Everything is in the arena. */
+/* Appends nothing for a segment of nothing. Everything is in the arena. tile_bytes: from 1 KiB to
+   1 GiB. DTYPE_U8 goes to itself alone. */
 void pack_table_build(const struct pack_segment *segments, uint32_t n_segment, uint64_t tile_bytes,
                       struct arena *arena, struct pack_table *out);
 
-/* The loop over tiles that is the host's kernel. */
+/* The loop over tiles that is the host's kernel. Source and destination do not overlap. */
 void host_pack(const struct pack_table *table, const void *from, void *to);
 
 /*

@@ -46,6 +46,8 @@ tests_libtest_a_SOURCES = \
 	tests/oracle_read.h \
 	tests/oracle_rows.c \
 	tests/oracle_rows.h \
+	tests/pack_rig.c \
+	tests/pack_rig.h \
 	tests/plan_rig.c \
 	tests/plan_rig.h \
 	tests/quoted.c \
@@ -56,6 +58,8 @@ tests_libtest_a_SOURCES = \
 	tests/run_make.h \
 	tests/slow_alloc.c \
 	tests/slow_alloc.h \
+	tests/slow_cast.c \
+	tests/slow_cast.h \
 	tests/slow_engine.c \
 	tests/slow_engine.h \
 	tests/slow_memory.c \
@@ -118,6 +122,11 @@ c_tests = \
 	tests/oracle.t \
 	tests/oracle_mutate.t \
 	tests/oracle_values.t \
+	tests/pack_cast.t \
+	tests/pack_post.t \
+	tests/pack_random.t \
+	tests/pack_table.t \
+	tests/pack_vectors.t \
 	tests/place.t \
 	tests/place_random.t \
 	tests/plan.t \
@@ -194,6 +203,11 @@ tests_model_json_t_SOURCES = tests/model_json.c
 tests_oracle_t_SOURCES = tests/oracle.c
 tests_oracle_mutate_t_SOURCES = tests/oracle_mutate.c
 tests_oracle_values_t_SOURCES = tests/oracle_values.c
+tests_pack_cast_t_SOURCES = tests/pack_cast.c
+tests_pack_post_t_SOURCES = tests/pack_post.c
+tests_pack_random_t_SOURCES = tests/pack_random.c
+tests_pack_table_t_SOURCES = tests/pack_table.c
+tests_pack_vectors_t_SOURCES = tests/pack_vectors.c
 tests_place_t_SOURCES = tests/place.c
 tests_place_random_t_SOURCES = tests/place_random.c
 tests_plan_t_SOURCES = tests/plan.c
