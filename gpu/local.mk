@@ -11,6 +11,8 @@ gpu_libgpu_a_SOURCES = \
 	gpu/shm_transport.c \
 	gpu/pack_body.h \
 	gpu/pack_table.c \
+	gpu/reduce.c \
+	gpu/reduce.h \
 	gpu/transport.h \
 	gpu/work.h
 if WITH_MPI
