@@ -5,14 +5,31 @@ gpu_libgpu_a_SOURCES = \
 	gpu/bell.h \
 	gpu/convert.h \
 	gpu/device.h \
+	gpu/host_attention.c \
+	gpu/host_attention.h \
+	gpu/host_attention_dgrad.c \
+	gpu/host_decay.c \
+	gpu/host_delta_rule.c \
+	gpu/host_embedding.c \
+	gpu/host_head_norm.c \
+	gpu/host_linear.c \
+	gpu/host_loss.c \
+	gpu/host_norm.c \
+	gpu/host_ops.c \
+	gpu/host_ops.h \
 	gpu/host_pack.c \
+	gpu/host_point.c \
+	gpu/host_short_conv.c \
+	gpu/host_tile.c \
+	gpu/host_tile.h \
+	gpu/lanes.h \
 	gpu/ops.h \
 	gpu/pack.h \
-	gpu/shm_transport.c \
 	gpu/pack_body.h \
 	gpu/pack_table.c \
 	gpu/reduce.c \
 	gpu/reduce.h \
+	gpu/shm_transport.c \
 	gpu/transport.h \
 	gpu/work.h
 if WITH_MPI
