@@ -8,10 +8,13 @@ gpu_libgpu_a_SOURCES = \
 	gpu/host_attention.c \
 	gpu/host_attention.h \
 	gpu/host_attention_dgrad.c \
+	gpu/host_collective.c \
 	gpu/host_decay.c \
 	gpu/host_delta_rule.c \
+	gpu/host_device.c \
 	gpu/host_embedding.c \
 	gpu/host_head_norm.c \
+	gpu/host_inner.h \
 	gpu/host_linear.c \
 	gpu/host_loss.c \
 	gpu/host_norm.c \
@@ -19,9 +22,13 @@ gpu_libgpu_a_SOURCES = \
 	gpu/host_ops.h \
 	gpu/host_pack.c \
 	gpu/host_point.c \
+	gpu/host_queue.c \
+	gpu/host_segment.c \
 	gpu/host_short_conv.c \
 	gpu/host_tile.c \
 	gpu/host_tile.h \
+	gpu/host_update.c \
+	gpu/host_work.c \
 	gpu/lanes.h \
 	gpu/ops.h \
 	gpu/pack.h \
