@@ -4,8 +4,9 @@
  * All calls come from one host thread, in program order. submit, record and wait only enqueue.
  * Streams run in order of submission each, and side by side; a collective starts when it heads both
  * its stream and its communicator. record and wait are taken literally: a wait is for the record of
- * that event that was issued last before it. A failure on a stream (a peer is gone, time is over) is
- * returned by the next call of any kind, and everything submitted later is dropped.
+ * that event that was issued last before it, and for nothing where there is none. Memory is unmapped
+ * or released only when all that was submitted is done. A failure on a stream (a peer is gone, time
+ * is over) is returned by the next call of any kind, and everything submitted later is dropped.
  *
  * Invariants: memory of a segment stays mapped from its operation to the one that ends it; the device
  * allocates nothing behind a caller's back that grows with the model, but what it says in outside.
@@ -28,7 +29,7 @@ enum stamp_parts { STAMP_START = 1, STAMP_END = 2 };
 struct submission {
     const struct work *work;
     uint32_t step, task;
-    uint8_t parts;       /* enum stamp_parts: which ends of stamp this is */
+    uint8_t parts;       /* enum stamp_parts: which ends of the task this is */
     struct stamp *stamp; /* or NULL */
 };
 
@@ -48,8 +49,9 @@ struct device_setup {
     struct comm_group groups[COMM_N]; /* n 0: the program has no such communicator */
     uint32_t n_event;
     struct device_debug debug;
-    int64_t timeout_ns; /* of anything that waits for another rank or for a stream */
-    const struct transport_ops *transport; /* NULL: one rank */
+    /* Of whoever waits for another rank or for a stream: how long nothing at all may be finished. */
+    int64_t timeout_ns;
+    const struct transport_ops *transport; /* open while the device is; NULL: one rank */
     void *transport_self;
     device_observer *observe;
     void *observe_context;
@@ -76,5 +78,7 @@ struct host_device;
 extern const struct device_ops host_device_ops;
 struct host_device *host_device_new(void);
 void host_device_free(struct host_device *device);
+/* What collectives use beside the program's memory: a constant for each rank of a group. */
+uint64_t host_device_scratch_bytes(const struct host_device *device);
 
 #endif

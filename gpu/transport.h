@@ -32,7 +32,7 @@ struct transport_ops {
     /* Put up; collective over all ranks. */
     enum status (*open)(void *self, const struct transport_setup *setup, struct err *err);
     /* send[i] goes to the group's rank i, recv[i] comes from it, bytes each; send and recv of the
-       rank itself are passed over. */
+       rank itself are passed over. The two arrays belong to the transport as long as the bytes. */
     enum status (*exchange)(void *self, uint32_t group, const void *const *send, void *const *recv,
                             uint64_t bytes, struct err *err);
     enum status (*wait)(void *self, uint32_t group, struct err *err);
@@ -50,5 +50,13 @@ void shm_region_abort(struct shm_region *region, uint32_t rank);
 struct shm_transport;
 struct shm_transport *shm_transport_new(struct shm_region *region); /* in the rank's own process */
 void shm_transport_free(struct shm_transport *transport);
+
+/* gpu/mpi_transport.c, where the program is built with MPI. It starts and ends MPI, so that there is
+   one in a process; rank and ranks are the launcher's. */
+struct mpi_transport;
+extern const struct transport_ops mpi_transport_ops;
+enum status mpi_transport_new(uint32_t *rank, uint32_t *ranks, struct mpi_transport **out,
+                              struct err *err);
+void mpi_transport_free(struct mpi_transport *transport);
 
 #endif

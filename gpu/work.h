@@ -66,23 +66,26 @@ struct tensor {
     uint8_t dtype;
 };
 
+/* With finite, in place of the sum: 1 where an element is not finite, else 0; and each is multiplied
+   by factor, 1 / loss scale, as a scaler does. The sum itself is made in FP64 and rounded once. */
 struct work_squares {
     const struct tensor *list;
     uint32_t n_list;
-    bool
-        finite; /* in place of the sum: 1 where an element is not finite, else 0; and divide each by
-                    the loss scale, as a scaler does */
+    bool finite;
+    float factor;
     float *to;
 };
 
+/* squares, of all gradients: the factor is min(1, max_norm / (sqrt + 1e-6)); NULL: factor. */
 struct work_scale {
     const struct tensor *list;
     uint32_t n_list;
-    const float *squares; /* of all gradients: factor = min(1, max_norm / (sqrt + 1e-6)) */
-    float max_norm;
+    const float *squares;
+    float max_norm, factor;
 };
 
-/* One parameter's shard. Moments are absent of SGD. All FP32 arithmetic, scalars FP64. */
+/* One parameter's shard. SGD has no moments and no step. All FP32 arithmetic, scalars FP64; left
+   out where state->inf_found is not 0. Formulas: tests/oracle/README.md, "Optimizers". */
 struct update {
     struct tensor param, grad, moment, variance;
     float *step; /* how often it was updated */

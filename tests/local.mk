@@ -8,6 +8,7 @@ AM_TESTS_ENVIRONMENT = \
 	UNSHARD='$(abs_top_builddir)/unshard$(EXEEXT)'; export UNSHARD; \
 	UNSHARD_SHARED="$${UNSHARD_SHARED:-$(abs_top_srcdir)/../shared}"; export UNSHARD_SHARED; \
 	ASAN_OPTIONS='$(ASAN_OPTIONS):detect_leaks=1:abort_on_error=1'; export ASAN_OPTIONS; \
+	TSAN_OPTIONS='$(TSAN_OPTIONS):halt_on_error=1:atexit_sleep_ms=0'; export TSAN_OPTIONS; \
 	XDG_DATA_HOME='$(abs_top_builddir)/tests/data'; export XDG_DATA_HOME; \
 	LC_ALL=C; export LC_ALL;
 
@@ -23,6 +24,8 @@ tests_libtest_a_SOURCES = \
 	tests/closure_walk.c \
 	tests/compare_numbers.c \
 	tests/compare_numbers.h \
+	tests/device_rig.c \
+	tests/device_rig.h \
 	tests/engine_rig.c \
 	tests/engine_rig.h \
 	tests/fake_backend.c \
@@ -70,6 +73,8 @@ tests_libtest_a_SOURCES = \
 	tests/reference/reference.h \
 	tests/reference_rig.c \
 	tests/reference_rig.h \
+	tests/ranks_rig.c \
+	tests/ranks_rig.h \
 	tests/run_make.c \
 	tests/run_make.h \
 	tests/run_make_real.c \
@@ -126,6 +131,12 @@ c_tests = \
 	tests/fsdp1_measured.t \
 	tests/fsdp1_oracle.t \
 	tests/fsdp1_random.t \
+	tests/host_collectives.t \
+	tests/host_failures.t \
+	tests/host_segments.t \
+	tests/host_shm.t \
+	tests/host_streams.t \
+	tests/host_update.t \
 	tests/json.t \
 	tests/knob_hashes.t \
 	tests/knobs.t \
@@ -212,6 +223,12 @@ tests_fsdp1_t_SOURCES = tests/fsdp1.c
 tests_fsdp1_measured_t_SOURCES = tests/fsdp1_measured.c
 tests_fsdp1_oracle_t_SOURCES = tests/fsdp1_oracle.c
 tests_fsdp1_random_t_SOURCES = tests/fsdp1_random.c
+tests_host_collectives_t_SOURCES = tests/host_collectives.c
+tests_host_failures_t_SOURCES = tests/host_failures.c
+tests_host_segments_t_SOURCES = tests/host_segments.c
+tests_host_shm_t_SOURCES = tests/host_shm.c
+tests_host_streams_t_SOURCES = tests/host_streams.c
+tests_host_update_t_SOURCES = tests/host_update.c
 tests_json_t_SOURCES = tests/json.c
 tests_knob_hashes_t_SOURCES = tests/knob_hashes.c
 tests_knobs_t_SOURCES = tests/knobs.c
@@ -272,6 +289,12 @@ tests_history_make_SOURCES = tests/history_make.c
 check_PROGRAMS += tests/trace_make
 tests_trace_make_SOURCES = tests/trace_make.c
 
+# A rank of tests/host_mpi.sh.
+if WITH_MPI
+check_PROGRAMS += tests/host_mpi
+tests_host_mpi_SOURCES = tests/host_mpi.c
+endif
+
 sh_tests = \
 	tests/bench.sh \
 	tests/check_command.sh \
@@ -281,6 +304,7 @@ sh_tests = \
 	tests/explain_command.sh \
 	tests/fsdp1_command.sh \
 	tests/history.sh \
+	tests/host_mpi.sh \
 	tests/includes.sh \
 	tests/overlap_command.sh \
 	tests/plan_command.sh \
@@ -397,4 +421,5 @@ check-summary:
 # Each header compiles alone.
 check-headers:
 	@for h in $(srcdir)/src/*.h $(srcdir)/src/*/*.h $(srcdir)/sim/*.h $(srcdir)/traces/*.h $(srcdir)/db/*.h $(srcdir)/tests/*.h $(srcdir)/tests/reference/*.h; do \
+	@for h in $(srcdir)/src/*.h $(srcdir)/src/*/*.h $(srcdir)/sim/*.h $(srcdir)/gpu/*.h $(srcdir)/traces/*.h $(srcdir)/db/*.h $(srcdir)/tests/*.h; do \
 	  $(CC) $(DEFS) $(DEFAULT_INCLUDES) $(AM_CPPFLAGS) $(CPPFLAGS) -std=c11 -Wall -Wno-unused-function -Werror -fsyntax-only -x c $$h || exit 1; done
