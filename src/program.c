@@ -121,6 +121,13 @@ static uint64_t hash_instrs(const struct program *p, uint64_t hash)
     return hash;
 }
 
+static uint64_t double_bits(double number)
+{
+    uint64_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    return bits;
+}
+
 static uint64_t hash_tasks(const struct program *p, uint64_t hash)
 {
     for (uint32_t i = 0; i < p->n_task; i++) {
@@ -133,6 +140,7 @@ static uint64_t hash_tasks(const struct program *p, uint64_t hash)
                                   (uint64_t)t->body << 32);
         hash = hash_add(hash, (uint64_t)t->frame | (uint64_t)t->access << 32);
         hash = hash_add(hash_add(hash, t->n_access), t->elements);
+        hash = hash_add(hash, double_bits(t->divisor));
     }
     for (uint32_t i = 0; i < p->n_access; i++)
         hash =
@@ -192,17 +200,11 @@ static uint64_t hash_grad_places(const struct program *p, const struct frame *fr
     return hash;
 }
 
-/* What prices and real runs take from plan and layout beside the arrays. A divisor that is the
-   default may as well not have been asked for. */
+/* What prices and real runs take from plan and layout beside the arrays. */
 static uint64_t hash_plan(const struct program *p, uint64_t hash)
 {
-    const double asked = p->plan->options.divide_factor;
-    const double divisor = asked == (double)p->plan->world ? 0 : asked;
-    uint64_t factor;
-    memcpy(&factor, &divisor, sizeof factor);
     hash = hash_add(hash_add(hash, p->plan->world), p->plan->gpus_per_node);
-    hash = hash_add(hash_add(hash, p->plan->shard_ranks), factor);
-    hash = hash_add(hash, p->plan->options.policy.behavior);
+    hash = hash_add(hash_add(hash, p->plan->shard_ranks), p->plan->options.policy.behavior);
     for (uint32_t u = 0; u < p->plan->n_unit; u++)
         hash = hash_unit(p->layout, &p->layout->units[u], hash);
     for (uint32_t i = 0; i < p->n_frame; i++)

@@ -198,6 +198,7 @@ struct task {
     uint32_t frame; /* the same: in program.frames; else NO_FRAME */
     uint32_t access, n_access;
     uint64_t elements; /* collectives: the full message, padding included; else what is written */
+    double divisor;    /* of what is written: PRE_DIVIDE, POST_REDUCE, a reduction PREMUL; else 1 */
 };
 
 #define NO_BODY UINT32_MAX

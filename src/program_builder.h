@@ -152,6 +152,7 @@ static inline struct task *build_task(struct program_builder *builder, enum task
         .body = NO_BODY,
         .frame = NO_FRAME,
         .access = p->n_access,
+        .divisor = 1,
     };
     return task;
 }

@@ -95,6 +95,8 @@ static void print_task(const struct program *program, uint32_t id, struct text *
     if (task_kind_is_collective(t->kind) && t->reduction != REDUCE_NONE)
         text_add(out, "%s ", reduction_name((enum reduction)t->reduction));
     text_add(out, "%s x %llu", dtype_name(t->dtype), (unsigned long long)t->elements);
+    if (t->divisor != 1)
+        text_add(out, " / %g", t->divisor);
 }
 
 static void print_memory(const struct expanded *event, const char *name, struct text *out)

@@ -92,6 +92,7 @@ c_tests = \
 	tests/cost_data.t \
 	tests/cost_formula.t \
 	tests/cost_unit.t \
+	tests/divisors.t \
 	tests/eligible.t \
 	tests/engine.t \
 	tests/engine_comms.t \
@@ -167,6 +168,7 @@ tests_cost_comm_t_SOURCES = tests/cost_comm.c
 tests_cost_data_t_SOURCES = tests/cost_data.c
 tests_cost_formula_t_SOURCES = tests/cost_formula.c
 tests_cost_unit_t_SOURCES = tests/cost_unit.c
+tests_divisors_t_SOURCES = tests/divisors.c
 tests_eligible_t_SOURCES = tests/eligible.c
 tests_engine_t_SOURCES = tests/engine.c
 tests_engine_comms_t_SOURCES = tests/engine_comms.c

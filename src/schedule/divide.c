@@ -9,6 +9,7 @@ static struct divide divide_by(double pre, double post, enum reduction reduce_sc
                                enum reduction all_reduce)
 {
     return (struct divide){.pre = pre,
+                           .scatter = 1,
                            .copy = 1,
                            .post = post,
                            .reduce_scatter = reduce_scatter,
@@ -39,7 +40,9 @@ static struct divide divide_around(enum dtype dtype, double factor, uint64_t sha
         return divide_by(1, 1, REDUCE_AVG, REDUCE_AVG);
     if (factor == (double)shard_ranks)
         return divide_by(1, 1, REDUCE_AVG, REDUCE_SUM);
-    return divide_by(1, 1, REDUCE_PREMUL, REDUCE_SUM);
+    struct divide out = divide_by(1, 1, REDUCE_PREMUL, REDUCE_SUM);
+    out.scatter = factor;
+    return out;
 }
 
 struct divide divide_of(enum dtype dtype, double factor, uint64_t shard_ranks, uint64_t replicas,

@@ -10,9 +10,9 @@
 #include "src/program.h"
 
 struct divide {
-    /* Divisors before the reduce-scatter, in the copy that stands for it over one rank, after all;
-       1: no division. */
-    double pre, copy, post;
+    /* Divisors before the reduce-scatter, in it (PREMUL), in the copy that stands for it over one
+       rank, after all; 1: no division. */
+    double pre, scatter, copy, post;
     enum reduction reduce_scatter, all_reduce;
 };
 

@@ -221,12 +221,13 @@ static void all_reduce(struct schedule *sched, uint32_t u, uint32_t grad)
     build_access(&sched->build, grad, ACCESS_UPDATE);
 }
 
-static void divide_whole(struct schedule *sched, uint32_t u, uint32_t grad)
+static void divide_whole(struct schedule *sched, uint32_t u, uint32_t grad, double divisor)
 {
     struct task *task = build_launch(&sched->build, TASK_POST_REDUCE, STREAM_RS, (uint16_t)u);
 
     task->dtype = (uint8_t)reduce_dtype_of(sched, u);
     task->elements = layout_of(sched, u)->buckets[0].padded_elements;
+    task->divisor = divisor;
     build_access(&sched->build, grad, ACCESS_UPDATE);
 }
 
@@ -249,11 +250,11 @@ static void reduce_whole(struct schedule *sched, uint32_t u)
     if (dtype != sched->plan->param_dtype)
         grad = cast_away(sched, u, grad, whole_role(sched, u), dtype);
     if (divide.pre != 1)
-        schedule_pre_divide(sched, u, 0, grad);
+        schedule_pre_divide(sched, u, 0, grad, divide.pre);
     if (sched->plan->world > 1)
         all_reduce(sched, u, grad);
     if (divide.post != 1)
-        divide_whole(sched, u, grad);
+        divide_whole(sched, u, grad, divide.post);
     if (dtype != storage)
         grad = cast_away(sched, u, grad, ROLE_GRAD_SHARD, storage);
     sched->units[u].buckets[0].grad_shard = grad;

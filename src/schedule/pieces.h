@@ -179,7 +179,8 @@ void schedule_reduce(struct schedule *sched, uint32_t u);
 void schedule_reduce_scatter(struct schedule *sched, uint32_t u, uint32_t bucket, uint32_t in,
                              uint32_t out);
 struct divide schedule_divide(const struct schedule *sched, enum dtype dtype);
-void schedule_pre_divide(struct schedule *sched, uint32_t u, uint32_t bucket, uint32_t in);
+void schedule_pre_divide(struct schedule *sched, uint32_t u, uint32_t bucket, uint32_t in,
+                         double divisor);
 void schedule_drain_reduce_in(struct schedule *sched, uint32_t keep);
 void schedule_wait_for_reduce(struct schedule *sched);
 

@@ -95,15 +95,16 @@ static void all_reduce(struct schedule *sched, uint32_t u, uint32_t b, uint32_t 
 }
 
 static void divide_after(struct schedule *sched, uint32_t u, uint32_t b, enum stream stream,
-                         uint32_t out)
+                         uint32_t out, double divisor)
 {
-    launch(sched, u, b, stream, (enum dtype)layout_of(sched, u)->buckets[b].dtype);
+    launch(sched, u, b, stream, (enum dtype)layout_of(sched, u)->buckets[b].dtype)->divisor =
+        divisor;
     build_access(&sched->build, out, ACCESS_UPDATE);
 }
 
 /* Into a new buffer in the dtype of storage. */
 static uint32_t cast(struct schedule *sched, uint32_t u, uint32_t b, enum stream stream,
-                     uint32_t out)
+                     uint32_t out, double divisor)
 {
     const struct bucket *bucket = &layout_of(sched, u)->buckets[b];
     const bool assigns = sched->units[u].buckets[b].grad_shard == NO_BUFFER;
@@ -112,19 +113,21 @@ static uint32_t cast(struct schedule *sched, uint32_t u, uint32_t b, enum stream
         bucket->shard_elements * dtype_bytes((enum dtype)bucket->storage));
 
     build_alloc(&sched->build, to, 0);
-    launch(sched, u, b, stream, (enum dtype)bucket->storage);
+    launch(sched, u, b, stream, (enum dtype)bucket->storage)->divisor = divisor;
     build_access(&sched->build, out, ACCESS_READ);
     build_access(&sched->build, to, ACCESS_WRITE);
     return to;
 }
 
 /* Later microbatches add their reduced gradient, one kernel a parameter or K4. */
-static void add(struct schedule *sched, uint32_t u, uint32_t b, enum stream stream, uint32_t from)
+static void add(struct schedule *sched, uint32_t u, uint32_t b, enum stream stream, uint32_t from,
+                double divisor)
 {
     const struct bucket *bucket = &layout_of(sched, u)->buckets[b];
     struct task *task = launch(sched, u, b, stream, (enum dtype)bucket->storage);
 
     task->kernels = is_fused(sched) ? 1 : (uint16_t)bucket->n_param;
+    task->divisor = divisor;
     build_access(&sched->build, from, ACCESS_READ);
     build_access(&sched->build, sched->units[u].buckets[b].grad_shard, ACCESS_UPDATE);
 }
@@ -162,14 +165,15 @@ void schedule_post_reduce(struct schedule *sched, uint32_t u, uint32_t b, uint32
         all_reduce(sched, u, b, out, divide.all_reduce);
     const bool assigns = state->grad_shard == NO_BUFFER;
     const bool in_place = assigns && !is_cast(bucket);
-    if (divide.post != 1 && (in_place || !is_fused(sched)))
-        divide_after(sched, u, b, stream, out);
+    const double later = in_place || !is_fused(sched) ? 1 : divide.post; /* by K4 */
+    if (divide.post != later)
+        divide_after(sched, u, b, stream, out, divide.post);
     const bool casts = is_cast(bucket) && (assigns || !is_fused(sched));
-    const uint32_t grad = casts ? cast(sched, u, b, stream, out) : out;
+    const uint32_t grad = casts ? cast(sched, u, b, stream, out, later) : out;
     if (assigns)
         state->grad_shard = grad;
     else
-        add(sched, u, b, stream, grad);
+        add(sched, u, b, stream, grad, later);
     note_end(sched, u, stream);
     if (grad != out)
         let_go(sched, u, b, out);

@@ -164,7 +164,7 @@ struct divide schedule_divide(const struct schedule *sched, enum dtype dtype)
                      plan->options.force_sum);
 }
 
-void schedule_pre_divide(struct schedule *sched, uint32_t u, uint32_t b, uint32_t in)
+static void launch_divide(struct schedule *sched, uint32_t u, uint32_t b, double divisor)
 {
     const struct bucket *bucket = &layout_of(sched, u)->buckets[b];
     struct task *task = build_launch(&sched->build, TASK_PRE_DIVIDE, STREAM_RS, (uint16_t)u);
@@ -172,11 +172,19 @@ void schedule_pre_divide(struct schedule *sched, uint32_t u, uint32_t b, uint32_
     task->dtype = bucket->dtype;
     task->bucket = (uint8_t)b;
     task->elements = bucket->padded_elements;
+    task->divisor = divisor;
+}
+
+void schedule_pre_divide(struct schedule *sched, uint32_t u, uint32_t b, uint32_t in,
+                         double divisor)
+{
+    launch_divide(sched, u, b, divisor);
     build_access(&sched->build, in, ACCESS_UPDATE);
 }
 
 /* Where no collective multiplies, an explicit factor divides on the way, into a temporary. */
-static uint32_t divide_copy(struct schedule *sched, uint32_t u, uint32_t b, uint32_t in)
+static uint32_t divide_copy(struct schedule *sched, uint32_t u, uint32_t b, uint32_t in,
+                            double divisor)
 {
     const struct bucket *bucket = &layout_of(sched, u)->buckets[b];
     const uint32_t quotient =
@@ -184,10 +192,7 @@ static uint32_t divide_copy(struct schedule *sched, uint32_t u, uint32_t b, uint
                      bucket->padded_elements * dtype_bytes((enum dtype)bucket->dtype));
 
     build_alloc(&sched->build, quotient, 0);
-    struct task *task = build_launch(&sched->build, TASK_PRE_DIVIDE, STREAM_RS, (uint16_t)u);
-    task->dtype = bucket->dtype;
-    task->bucket = (uint8_t)b;
-    task->elements = bucket->padded_elements;
+    launch_divide(sched, u, b, divisor);
     build_access(&sched->build, in, ACCESS_READ);
     build_access(&sched->build, quotient, ACCESS_WRITE);
     return quotient;
@@ -202,8 +207,8 @@ void schedule_reduce_scatter(struct schedule *sched, uint32_t u, uint32_t b, uin
     const struct divide divide = schedule_divide(sched, (enum dtype)bucket->dtype);
 
     if (divide.pre != 1)
-        schedule_pre_divide(sched, u, b, in);
-    const uint32_t from = divide.copy != 1 ? divide_copy(sched, u, b, in) : in;
+        schedule_pre_divide(sched, u, b, in, divide.pre);
+    const uint32_t from = divide.copy != 1 ? divide_copy(sched, u, b, in, divide.copy) : in;
     struct task *task = build_launch(&sched->build, alone ? TASK_POST_REDUCE : TASK_REDUCE_SCATTER,
                                      STREAM_RS, (uint16_t)u);
     task->dtype = bucket->dtype;
@@ -212,6 +217,7 @@ void schedule_reduce_scatter(struct schedule *sched, uint32_t u, uint32_t b, uin
     if (!alone) {
         task->comm = sched->plan->options.separate_reduce_comm ? COMM_REDUCE : shard_comm(sched, u);
         task->reduction = divide.reduce_scatter;
+        task->divisor = divide.scatter;
     }
     build_access(&sched->build, from, ACCESS_READ);
     build_access(&sched->build, out, ACCESS_WRITE);
