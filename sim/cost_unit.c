@@ -189,6 +189,13 @@ static double cast_s(const struct unit_task *t)
     return bytes / (t->r->memory_bytes_per_s * t->r->copy_cast);
 }
 
+/* Fused AdamW, states in the storage dtype: reads four, writes three; SGD two and one. */
+static double optimizer_s(const struct unit_task *t, double bytes)
+{
+    const bool is_sgd = t->program->plan->options.optimizer == OPTIMIZER_SGD;
+    return plain_s(t, (is_sgd ? 3 : 7) * bytes);
+}
+
 static double bytes_s(const struct unit_task *t)
 {
     const double bytes = (double)t->task->elements * bytes_of((enum dtype)t->task->dtype);
@@ -223,8 +230,8 @@ static double bytes_s(const struct unit_task *t)
         return t->is_flat ? flat_pack_s(t) : pack_s(t);
     case TASK_POST_REDUCE:
         return post_reduce_s(t);
-    case TASK_OPTIMIZER: /* fused AdamW, states in the storage dtype: reads four, writes three */
-        return plain_s(t, 7 * bytes);
+    case TASK_OPTIMIZER:
+        return optimizer_s(t, bytes);
     case TASK_ALL_GATHER:
     case TASK_REDUCE_SCATTER:
     case TASK_ALL_REDUCE:

@@ -35,6 +35,9 @@ enum reshard {
 /* In which microbatches something is done. */
 enum microbatches { MICROBATCH_EVERY, MICROBATCH_LAST, MICROBATCHES_N };
 
+/* What updates the shards: AdamW has two moments and a counter for each, SGD nothing. */
+enum optimizer { OPTIMIZER_ADAMW, OPTIMIZER_SGD, OPTIMIZER_N };
+
 /* Which system runs the units; a file of src/schedule/ each. X(ENUM, name) */
 #define SYSTEMS(X)    \
     X(FSDP2, "fsdp2") \
@@ -102,6 +105,7 @@ struct plan_options {
     bool force_sum;               /* set_force_sum_reduction_for_comms */
     bool scaler;                  /* a loss scaler: unscale, look for infinities, host decides */
     bool clip;                    /* gradients are clipped to a norm */
+    enum optimizer optimizer;     /* of the shards */
     bool log_loss;                /* the host reads the mean loss of all ranks after each step */
     bool cast_inputs;             /* cast_forward_inputs: a unit's inputs to the compute dtype */
     enum dtype output_dtype;      /* output_dtype of a unit, DTYPE_N: as it is computed */

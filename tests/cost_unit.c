@@ -18,6 +18,7 @@ struct unit_case {
     struct unit_layout unit;
     enum behavior behavior;
     enum arrange arrange;
+    enum optimizer optimizer;
     uint64_t shard_ranks;
     double us;
 };
@@ -114,6 +115,11 @@ static const struct unit_case cases[] = {
      {.kind = TASK_OPTIMIZER, .dtype = DTYPE_FP32, .elements = 1000000000, .unit = NO_UNIT},
      {READ(GRAD_SHARD), UPDATE(SHARD)},
      .us = 10447.8},
+    {"SGD moves 12",
+     {.kind = TASK_OPTIMIZER, .dtype = DTYPE_FP32, .elements = 1000000000, .unit = NO_UNIT},
+     {READ(GRAD_SHARD), UPDATE(SHARD)},
+     .optimizer = OPTIMIZER_SGD,
+     .us = 4477.6},
     {"adding a gradient moves 12",
      {.kind = TASK_POST_REDUCE, .dtype = DTYPE_FP32, .elements = 1000000000},
      {READ(REDUCE_OUT), UPDATE(GRAD_SHARD)},
@@ -145,6 +151,7 @@ static double seconds_of(const struct cost_rates *rates, const struct unit_case 
         .plan = &plan, .layout = &layout, .buffers = buffers, .accesses = accesses};
 
     plan.options.policy.behavior = c->behavior;
+    plan.options.optimizer = c->optimizer;
     plan.options.arrange = c->arrange;
     for (; task.n_access < 4 && c->uses[task.n_access].mode; task.n_access++) {
         buffers[task.n_access].role = c->uses[task.n_access].role;

@@ -123,6 +123,9 @@ static const struct change {
     {"", "--host-sync *", true, "the host waits"},
     {"", "--scaler yes", true, "the host waits"},
     {"", "--log-loss yes", true, "the host waits"},
+    {"", "--optimizer sgd", true, "there are no states"},
+    {"--freeze *", "--optimizer sgd", false, "nothing is updated"},
+    {FSDP1, "--optimizer sgd", true, "the flat parameters have no states"},
     {"", "--clip 1", true, "a norm over all ranks"},
     {"--clip 1", "--clip 2", false, "the same kernels"},
     /* what is of the allocator is not of the program */

@@ -136,6 +136,7 @@ static void make_random_rest(uint64_t *state, struct plan_options *options)
     options->scaler = tap_below(state, 4) == 0;
     options->clip = tap_below(state, 2);
     options->log_loss = tap_below(state, 4) == 0;
+    options->optimizer = (enum optimizer)tap_below(state, OPTIMIZER_N);
     if (!strcmp(options->units, "torchtitan") && tap_below(state, 3) == 0)
         options->output_dtype = DTYPE_FP32;
     if (tap_below(state, 4) == 0 && strcmp(options->units, "whole") != 0)

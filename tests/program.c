@@ -246,6 +246,39 @@ static void one_rank_divides_by_a_kernel(void)
     }
 }
 
+/* Bytes of all states, and how many buffers all optimizer tasks update. */
+static uint64_t measure_optimizer(const struct program *program, uint32_t *n_updated)
+{
+    uint64_t bytes = 0;
+
+    *n_updated = 0;
+    for (uint32_t i = 0; i < program->n_buffer; i++)
+        if (program->buffers[i].role == ROLE_STATE)
+            bytes += program->buffers[i].bytes;
+    for (uint32_t i = 0; i < program->n_task; i++)
+        for (uint32_t a = 0; a < program->tasks[i].n_access; a++)
+            *n_updated += program->tasks[i].kind == TASK_OPTIMIZER &&
+                          program->accesses[program->tasks[i].access + a].mode == ACCESS_UPDATE;
+    return bytes;
+}
+
+/* Two sections have an optimizer; a unit's shards and its states are a buffer each. */
+static void sgd_has_no_states(void)
+{
+    for (int sgd = 0; sgd < 2; sgd++) {
+        struct plan_options options = small_options("block");
+        struct made made;
+        uint32_t n_updated;
+        options.optimizer = sgd ? OPTIMIZER_SGD : OPTIMIZER_ADAMW;
+        make_init(&made, "llama3-8b", 1, &options);
+        const uint64_t bytes = measure_optimizer(&made.program, &n_updated);
+        ok((bytes == 0) == (sgd == 1), "%s", sgd ? "SGD keeps nothing" : "AdamW keeps states");
+        is_int(n_updated, 2 * made.plan.n_unit * (sgd ? 1 : 2), "and its steps change %s",
+               sgd ? "shards" : "shards and states");
+        make_release(&made);
+    }
+}
+
 /* Units that are cut by dtype are called after single modules, whose paths pass the column. */
 static void long_names_end_before_the_next_column(void)
 {
@@ -277,6 +310,7 @@ int main(void)
     hash_is_identity();
     collectives_of_the_public_trace();
     one_rank_divides_by_a_kernel();
+    sgd_has_no_states();
     long_names_end_before_the_next_column();
     return tap_done();
 }

@@ -37,6 +37,8 @@ static const char *const ac_words[] = {
     [AC_NONE] = "none", [AC_FULL] = "full", [AC_OP] = "op", NULL};
 static const char *const ops_words[] = {
     [OPS_TORCH_EAGER] = "torch-eager", [OPS_TORCH_COMPILE] = "torch-compile", NULL};
+static const char *const optimizer_words[] = {
+    [OPTIMIZER_ADAMW] = "adamw-fused", [OPTIMIZER_SGD] = "sgd", NULL};
 static const char *const norm_words[] = {
     [NORM_FUSED] = "fused", [NORM_COMPOSITE] = "composite", NULL};
 static const char *const dtype_words[] = {
@@ -245,6 +247,9 @@ const struct option_info option_table[OPTION_N] = {
     [OPTION_CLIP] = {
         "clip", STEP, OPTION_REAL, "NORM", .otherwise = "none, and nothing is sent for it",
         .in_force = true, .help = "clip gradients to this norm"},
+    [OPTION_OPTIMIZER] = {
+        "optimizer", STEP, OPTION_WORD, .words = optimizer_words, .initial = "adamw-fused",
+        .in_force = true, .help = "AdamW as one kernel, or SGD, which keeps no states"},
     [OPTION_LOG_LOSS] = {
         "log-loss", STEP, OPTION_WORD, .words = yes_words, .otherwise = "no", .in_force = true,
         .help = "the host reads the mean loss of all GPUs after each step"},

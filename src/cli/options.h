@@ -75,6 +75,7 @@ enum option_id {
     OPTION_HOST_SYNC,
     OPTION_SCALER,
     OPTION_CLIP,
+    OPTION_OPTIMIZER,
     OPTION_LOG_LOSS,
     OPTION_AC,
     OPTION_OPS,

@@ -16,7 +16,6 @@ static const struct {
     const char *key, *value;
 } fixed_choices[] = {
     {"loss", "eager"},
-    {"optimizer", "adamw-fused"},
 };
 
 static struct policy_options policy_options_from(const struct options *options)
@@ -108,6 +107,7 @@ struct plan_options prepare_plan_options(const struct options *options,
     out.host_sync = option_text(options, OPTION_HOST_SYNC);
     out.scaler = option_number(options, OPTION_SCALER);
     out.clip = option_given(options, OPTION_CLIP);
+    out.optimizer = (enum optimizer)option_number(options, OPTION_OPTIMIZER);
     out.log_loss = option_number(options, OPTION_LOG_LOSS);
     out.prefetch = option_number(options, OPTION_PREFETCH);
     out.prefetch_backward = option_number(options, OPTION_PREFETCH_BACKWARD);

@@ -9,6 +9,7 @@
 
 enum {
     ADAMW_TENSORS = 30, /* fused AdamW takes five lists: so many tensors a launch */
+    SGD_TENSORS = 64,   /* two */
     FOREACH_NORMS = 110 /* one list */
 };
 
@@ -27,12 +28,13 @@ static void update_unit(struct schedule *sched, uint32_t u)
 {
     const struct unit_state *unit = &sched->units[u];
 
-    if (unit->states == NO_BUFFER)
+    if (layout_of(sched, u)->n_updated == 0)
         return;
     for (uint32_t b = 0; b < layout_of(sched, u)->n_bucket; b++)
         build_access(&sched->build, unit->buckets[b].grad_shard, ACCESS_READ);
     build_access(&sched->build, unit->shard, ACCESS_UPDATE);
-    build_access(&sched->build, unit->states, ACCESS_UPDATE);
+    if (unit->states != NO_BUFFER)
+        build_access(&sched->build, unit->states, ACCESS_UPDATE);
 }
 
 static void zero_grad(struct schedule *sched)
@@ -142,6 +144,8 @@ static void log_loss(struct schedule *sched)
 /* One task for all units, then zero_grad, the last act of the step. */
 void schedule_optimizer(struct schedule *sched)
 {
+    const bool is_sgd = sched->plan->options.optimizer == OPTIMIZER_SGD;
+
     build_mark(&sched->build, PHASE_OPTIMIZER, false);
     if (sched->plan->options.scaler)
         unscale(sched);
@@ -149,7 +153,7 @@ void schedule_optimizer(struct schedule *sched)
         clip(sched);
     if (sched->build.section == SECTION_FIRST)
         init_states(sched);
-    launch_over_grads(sched, TASK_OPTIMIZER, ADAMW_TENSORS);
+    launch_over_grads(sched, TASK_OPTIMIZER, is_sgd ? SGD_TENSORS : ADAMW_TENSORS);
     for (uint32_t u = 0; u < sched->plan->n_unit; u++)
         update_unit(sched, u);
     if (sched->plan->options.log_loss)

@@ -8,7 +8,7 @@
 /* The member sizes of one shape while they are written down. */
 struct sizes {
     uint64_t *shard, *full, *kept, *grads, *accumulated, *zeros, *states;
-    uint32_t n_grad, n_zeros, n_updated;
+    uint32_t n_grad, n_zeros, n_stateful;
 };
 
 static struct sizes sizes_new(struct arena *arena, uint32_t n_param)
@@ -26,9 +26,12 @@ static struct sizes sizes_new(struct arena *arena, uint32_t n_param)
 }
 
 /* Moments have the shard's size and dtype, the counter is one FP32 number (fused AdamW). */
-static void add_states(struct sizes *sizes, uint64_t shard_bytes, struct shape_members *shape)
+static void add_states(const struct schedule *sched, uint64_t shard_bytes, struct sizes *sizes,
+                       struct shape_members *shape)
 {
-    uint64_t *states = &sizes->states[(size_t)ADAMW_STATES * sizes->n_updated++];
+    if (sched->plan->options.optimizer == OPTIMIZER_SGD)
+        return;
+    uint64_t *states = &sizes->states[(size_t)ADAMW_STATES * sizes->n_stateful++];
     states[0] = dtype_bytes(DTYPE_FP32);
     states[1] = states[2] = shard_bytes;
     shape->states_bytes += states[0] + states[1] + states[2];
@@ -48,7 +51,7 @@ static void add_param(struct schedule *sched, const struct param_layout *place,
         sizes->kept[i] = sizes->full[i] / plan->options.reshard_ranks;
     shape->kept_bytes += sizes->kept[i];
     if (place->bucket != NO_BUCKET)
-        add_states(sizes, sizes->shard[i], shape);
+        add_states(sched, sizes->shard[i], sizes, shape);
     if (policy->has_grad) {
         sizes->accumulated[sizes->n_grad] = reduced_bytes;
         sizes->grads[sizes->n_grad++] = place->numel * dtype_bytes((enum dtype)policy->grad);
@@ -60,16 +63,15 @@ static void add_param(struct schedule *sched, const struct param_layout *place,
 }
 
 /* In place of all parameters' the sizes of the flat one. */
-static void flatten_sizes(const struct unit_layout *unit, struct sizes *sizes,
-                          struct shape_members *shape)
+static void flatten_sizes(const struct schedule *sched, const struct unit_layout *unit,
+                          struct sizes *sizes, struct shape_members *shape)
 {
     sizes->shard[0] = unit->shard_bytes;
     sizes->full[0] = unit->full_bytes;
     shape->n_shard = 1;
-    shape->n_states = ADAMW_STATES;
     shape->states_bytes = 0;
-    sizes->n_updated = 0;
-    add_states(sizes, unit->shard_bytes, shape);
+    sizes->n_stateful = 0;
+    add_states(sched, unit->shard_bytes, sizes, shape);
 }
 
 static void prepare_shape(struct schedule *sched, uint32_t u, struct arena *arena)
@@ -84,10 +86,10 @@ static void prepare_shape(struct schedule *sched, uint32_t u, struct arena *aren
                   &sched->plan->policy[sched->plan->unit_params[sched->plan->units[u].param + i]],
                   i, &sizes, shape);
     shape->n_shard = n;
-    shape->n_states = ADAMW_STATES * sizes.n_updated;
     shape->n_zeros = sizes.n_zeros;
     if (is_fsdp1(sched))
-        flatten_sizes(unit, &sizes, shape);
+        flatten_sizes(sched, unit, &sizes, shape);
+    shape->n_states = ADAMW_STATES * sizes.n_stateful;
     shape->shard = build_members(&sched->build, sizes.shard, shape->n_shard);
     shape->full = build_members(&sched->build, sizes.full, shape->n_shard);
     if (sched->plan->options.reshard == RESHARD_RANKS)
@@ -138,7 +140,7 @@ static void make_states(struct schedule *sched, uint32_t u)
     struct unit_state *state = &sched->units[u];
 
     state->states = NO_BUFFER;
-    if (layout_of(sched, u)->n_updated == 0)
+    if (layout_of(sched, u)->n_updated == 0 || shape->n_states == 0)
         return;
     state->states =
         lasting_buffer(sched, build_group(&sched->build, ROLE_STATE, STREAM_C, (uint16_t)u,
