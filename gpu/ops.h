@@ -69,13 +69,11 @@
 
 #include "src/body.h"
 
-enum op_mode { OP_READ, OP_WRITE, OP_UPDATE };
-
 struct op_tensor {
     void *at; /* NULL: absent */
     uint64_t n;
     uint8_t dtype; /* enum dtype; of ids and labels without meaning */
-    uint8_t mode;  /* enum op_mode */
+    uint8_t mode;  /* enum op_mode, of src/body.h */
 };
 
 /* Sizes that no tensor tells. */

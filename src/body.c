@@ -147,7 +147,8 @@ enum status body_table_build(const struct model *model, const struct param_polic
     struct body_builder builder;
     enum status status = body_builder_init(&builder, model, policy, arena, &table, err);
     if (!status)
-        status = model->arch->bodies(model, &builder, err);
+        status = (options->ops == OPS_NATIVE ? model->arch->native_bodies
+                                             : model->arch->bodies)(model, &builder, err);
     if (!status)
         *out = table;
     return status;

@@ -105,8 +105,24 @@ enum op_pass { PASS_FORWARD, PASS_RECOMPUTE, PASS_DGRAD, PASS_WGRAD };
 struct op {
     uint8_t kind, pass;
     uint16_t kernels;
+    uint32_t operand : 24, n_operand : 8; /* in body_table.operands; none but of profile native */
     uint64_t m, n, k;
     uint64_t bytes;
+};
+
+/* UPDATE: adds to what is there. */
+enum op_mode { OP_READ, OP_WRITE, OP_UPDATE };
+
+/*
+ * What an operator of profile native computes with, in the order of gpu/ops.h. NONE: absent, or not
+ * wanted. SLOT: of the pair. PARAM: of the piece or pieces, the i-th is that of SLOT_GRAD + i.
+ * LABELS: those of the microbatch.
+ */
+enum operand_kind { OPERAND_NONE, OPERAND_SLOT, OPERAND_PARAM, OPERAND_LABELS };
+struct operand {
+    uint8_t kind, mode; /* enum operand_kind, enum op_mode */
+    uint8_t dtype;      /* enum dtype; U8 for indices of 8 bytes */
+    uint32_t id;        /* slot, or index of the parameter */
 };
 
 /* 0 for MEMORY. False where the number does not fit. */
@@ -141,8 +157,9 @@ struct body_pair {
     bool has_d_in, has_d_out; /* the input carries a gradient, the output does */
 };
 
-/* How PyTorch is taken to run the operators: fields of the plan that bodies depend on. */
-enum ops_profile { OPS_TORCH_EAGER, OPS_TORCH_COMPILE, OPS_PROFILE_N };
+/* Whose operators they are, and how PyTorch is taken to run its own: fields of the plan that bodies
+   depend on. */
+enum ops_profile { OPS_TORCH_EAGER, OPS_TORCH_COMPILE, OPS_NATIVE, OPS_PROFILE_N };
 enum norm_kind { NORM_FUSED, NORM_COMPOSITE, NORM_KIND_N };
 enum checkpointing { AC_NONE, AC_FULL, AC_OP, AC_N };
 
@@ -171,11 +188,12 @@ static inline enum checkpointing body_options_ac(const struct body_options *opti
 struct body_table {
     struct body_options options;
     struct op *ops;
+    struct operand *operands;
     struct tape *tape;
     struct slot *slots;
     struct body *bodies;
     struct body_pair *pairs;
-    uint32_t n_op, n_tape, n_slot, n_body, n_pair;
+    uint32_t n_op, n_operand, n_tape, n_slot, n_body, n_pair;
     /* Indices in pairs, or NO_PAIR: by piece of the model, computed by itself, and as the first of
        a whole block; and of the loss. */
     uint32_t *of_piece, *of_block, of_loss;

@@ -53,13 +53,27 @@ bool walk_keeps(const struct walk *walk, const struct cell *cell)
 
 /* ---- steps -------------------------------------------------------------------------------- */
 
+static void list_reads(struct step *step)
+{
+    const struct body_row *row = step->row;
+    uint32_t n = 0;
+    for (const uint8_t *tensor = row->uses; *tensor; tensor++)
+        step->reads[n++] = *tensor;
+    for (const uint16_t *arg = row->args; *arg; arg++)
+        if (*arg < BODY_PARAM && !tensors_have(row->born, *arg) &&
+            !tensors_have(row->changes, *arg))
+            step->reads[n++] = (uint8_t)*arg;
+}
+
 static void add_step(const struct walk *walk, struct steps *steps, uint32_t part,
                      const struct body_row *row)
 {
     if (!holds(walk, row->when))
         return;
     assert(steps->n < BODY_MAX_STEPS);
-    steps->at[steps->n++] = (struct step){.row = row, .part = (uint8_t)part, .runs = true};
+    struct step *step = &steps->at[steps->n++];
+    *step = (struct step){.row = row, .part = (uint8_t)part, .runs = true};
+    list_reads(step);
 }
 
 static void add_late(struct walk *walk, struct steps *steps)
@@ -165,7 +179,7 @@ void walk_find_wanted(struct walk *walk, struct steps *backward)
             continue;
         for (const uint8_t *born = row->born; *born; born++)
             walk_cell(walk, step->part, *born)->made = true;
-        want_all(walk, step->part, row->uses);
+        want_all(walk, step->part, step->reads);
         want_all(walk, step->part, row->dies);
     }
 }

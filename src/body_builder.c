@@ -21,6 +21,12 @@ static uint32_t find_first_grad(const struct model *model, const struct param_po
     return piece;
 }
 
+/* The last may be shorter. */
+static uint64_t chunks_of(uint64_t seq)
+{
+    return seq / DELTA_CHUNK + (seq % DELTA_CHUNK != 0);
+}
+
 enum status body_builder_init(struct body_builder *builder, const struct model *model,
                               const struct param_policy *policy, struct arena *arena,
                               struct body_table *table, struct err *err)
@@ -51,6 +57,9 @@ enum status body_builder_init(struct body_builder *builder, const struct model *
     builder->dims[DIM_C] = body_times(&too_large, DELTA_CHUNK, dims->heads);
     builder->dims[DIM_STATE] =
         body_times(&too_large, builder->dims[DIM_Q], dims->head_dim) / DELTA_CHUNK;
+    builder->dims[DIM_CHUNKS] =
+        body_times(&too_large, batch, chunks_of(table->options.seq));
+    builder->dims[DIM_STATES] = body_times(&too_large, builder->dims[DIM_Q], dims->head_dim);
     builder->dims[DIM_R] = model->lora_rank;
     if (too_large)
         return err_set(err, STATUS_INPUT,
@@ -203,7 +212,7 @@ static enum status add_pair(struct body_builder *builder, const struct body_reci
 
 /* ---- which pairs -------------------------------------------------------------------------- */
 
-/* Two pieces whose parameters have the same sizes and gradients, one by one. */
+/* Two pieces whose parameters have the same sizes, dtypes and gradients, one by one. */
 static bool same_grads(const struct body_builder *builder, uint32_t a, uint32_t b, uint32_t n_grad)
 {
     const struct model *model = builder->model;
@@ -212,7 +221,7 @@ static bool same_grads(const struct body_builder *builder, uint32_t a, uint32_t 
     for (uint32_t i = 0; i < n_grad; i++) {
         const struct param_policy *p = &builder->policy[of_a[i]], *q = &builder->policy[of_b[i]];
         if (model->params[of_a[i]].numel != model->params[of_b[i]].numel ||
-            p->has_grad != q->has_grad || p->grad != q->grad)
+            p->has_grad != q->has_grad || p->grad != q->grad || p->compute != q->compute)
             return false;
     }
     return true;

@@ -38,6 +38,9 @@
  * alive is never freed, and a pair frees neither its output nor the gradient of its input. Rules:
  * spec MEMORY 2.4.
  *
+ * Rows of profile native name their operands, and thereby what they read: USES is for what is to live
+ * on though no operator reads it. Bytes that operands tell are not stated, they are added to MOVES.
+ *
  * Activations of two bytes are as the tables have them. Those of FP32 are an extrapolation: casts
  * fall away, tensors and traffic double, and attention is taken to save what it saves in BF16.
  */
@@ -49,7 +52,8 @@
 /*
  * The sizes that tables are written in: T tokens, Q and KV all heads, QKV the three in one matrix,
  * GATE_UP twice F, BH batch * heads, P learned positions. Of the delta rule, per token: C scores
- * with its chunk, STATE its share of the chunk's state, both of all heads. R is the adapters' rank.
+ * with its chunk, STATE its share of the chunk's state, both of all heads; where chunks are counted
+ * by themselves, CHUNKS of all sequences and STATES, what one of them has. R is the adapters' rank.
  */
 enum body_dim {
     DIM_NONE,
@@ -69,6 +73,8 @@ enum body_dim {
     DIM_P,
     DIM_C,
     DIM_STATE,
+    DIM_CHUNKS,
+    DIM_STATES,
     DIM_R,
     DIM_N
 };
@@ -84,12 +90,19 @@ struct extent {
 
 enum {
     NO_TENSOR = 0, /* ends a list of tensors; a family's own begin at 1 */
-    BODY_MAX_TENSORS = 240,
+    BODY_MAX_TENSORS = 255,
     BODY_MAX_PARTS = 2,
     BODY_LISTS = 5, /* of rows, one after another */
     BODY_MOVED = 4,
+    BODY_ARGS = 16,
     BODY_NO_OP = OP_KIND_N, /* a row that runs nothing */
 };
+
+/*
+ * Operands of a row: tensors in the order of gpu/ops.h, or these. PARAM is added to the name of a
+ * gradient, and is the parameter that it is of.
+ */
+enum body_arg { BODY_PARAM = 256, BODY_ABSENT = 512, BODY_LABELS };
 
 struct body_tensor {
     struct extent size;
@@ -121,6 +134,8 @@ struct body_row {
     uint8_t born[8], dies[16];
     uint8_t uses[8];    /* in backward: reads, besides what dies here */
     uint8_t changes[6]; /* in backward: adds to, or overwrites */
+    /* Profile native: all operands. Read is which the row neither bears nor changes. */
+    uint16_t args[BODY_ARGS + 1];
 };
 
 /* The words that rows are written in: {RUN(SILU), MOVES(PER_TOKEN(4, F)), BORN(…), DIES(…)}. */
@@ -141,6 +156,7 @@ struct body_row {
 #define USES(...) .uses = {__VA_ARGS__}
 #define CHANGES(...) .changes = {__VA_ARGS__}
 #define DIES(...) .dies = {__VA_ARGS__}
+#define ARGS(...) .args = {__VA_ARGS__}
 /* No operator: what is listed ends here, if it was not let go of before. */
 #define ENDS_WHEN(holds, ...)                                        \
     {                                                                \
@@ -201,7 +217,7 @@ struct body_builder {
     const struct body_tensor *tensors; /* of the family */
     uint64_t dims[DIM_N];
     uint32_t first_grad; /* the first piece of the model that has a gradient to compute */
-    uint32_t cap_op, cap_tape, cap_slot, cap_body, cap_pair;
+    uint32_t cap_op, cap_operand, cap_tape, cap_slot, cap_body, cap_pair;
 };
 
 enum status body_builder_init(struct body_builder *builder, const struct model *model,

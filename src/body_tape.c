@@ -58,8 +58,7 @@ uint32_t walk_push_slot(struct walk *walk, uint8_t tensor, enum memory_class mem
                       is->logits ? CLASS_LOGITS : memory_class);
 }
 
-/* Of the gradient in this slot. */
-static uint32_t param_of(const struct walk *walk, uint32_t slot)
+uint32_t walk_param_of(const struct walk *walk, uint32_t slot)
 {
     const struct model *model = walk->builder->model;
     return model->piece_params[model->pieces[walk->pair.piece].param + slot - SLOT_GRAD];
@@ -68,7 +67,7 @@ static uint32_t param_of(const struct walk *walk, uint32_t slot)
 uint32_t walk_push_grad(struct walk *walk)
 {
     const struct model *model = walk->builder->model;
-    const uint32_t param = param_of(walk, SLOT_GRAD + walk->pair.n_grad++);
+    const uint32_t param = walk_param_of(walk, SLOT_GRAD + walk->pair.n_grad++);
     const struct param_policy *policy = &walk->builder->policy[param];
     const uint64_t bytes = body_times(&walk->too_large, model->params[param].numel,
                                       dtype_bytes((enum dtype)policy->grad));
@@ -112,14 +111,14 @@ static bool is_cast(const struct walk *walk, uint32_t slot)
 {
     if (slot < SLOT_GRAD || slot >= walk_first_inner_slot(walk))
         return false;
-    const struct param_policy *policy = &walk->builder->policy[param_of(walk, slot)];
+    const struct param_policy *policy = &walk->builder->policy[walk_param_of(walk, slot)];
     return policy->grad != policy->compute;
 }
 
 /* The operator's own result; the gradient is born when it is cast. */
 static void bear_uncast(struct walk *walk, uint32_t slot)
 {
-    const uint32_t param = param_of(walk, slot);
+    const uint32_t param = walk_param_of(walk, slot);
     const uint64_t bytes =
         body_times(&walk->too_large, walk->builder->model->params[param].numel,
                    dtype_bytes((enum dtype)walk->builder->policy[param].compute));
@@ -135,11 +134,12 @@ static void cast_grads(struct walk *walk)
     for (uint32_t i = 0; i < walk->n_uncast; i++) {
         const uint32_t from = walk->uncast[i].slot, to = walk->uncast[i].grad;
         const struct slot *slots = &walk->table->slots[walk->pair.slot];
-        const struct op op = {.kind = OP_TO,
-                              .pass = PASS_WGRAD,
-                              .kernels = 1,
-                              .bytes = slots[from].bytes + slots[to].bytes};
+        struct op op = {.kind = OP_TO,
+                        .pass = PASS_WGRAD,
+                        .kernels = 1,
+                        .bytes = slots[from].bytes + slots[to].bytes};
         bear_slot(walk, to);
+        walk_name_cast(walk, from, to, &op);
         push_op(walk, &op);
         walk->alive[from] = false;
         push_tape(walk, TAPE_FREE, from);
@@ -238,6 +238,14 @@ static void let_go(struct walk *walk, uint32_t part, uint8_t tensor, uint32_t af
         empty_cache(walk);
 }
 
+uint32_t walk_uncast(const struct walk *walk, uint32_t slot)
+{
+    for (uint32_t i = 0; i < walk->n_uncast; i++)
+        if (walk->uncast[i].grad == slot)
+            return walk->uncast[i].slot;
+    return slot;
+}
+
 /* ---- operators ---------------------------------------------------------------------------- */
 
 static enum op_pass row_pass(const struct walk *walk, const struct body_row *row)
@@ -273,23 +281,33 @@ static void run(struct walk *walk, const struct step *first, const struct step *
         if (step->runs)
             bear_all(walk, step);
     for (const struct step *step = first; step < end; step++)
-        if (step->runs && step->row->kind != BODY_NO_OP)
+        if (step->runs && step->row->kind != BODY_NO_OP) {
             add_share(walk, step->row, &op);
+            walk_name_operands(walk, step, &op);
+        }
     if (op.kernels > 0)
         push_op(walk, &op);
     cast_grads(walk);
 }
 
+enum { NAMED_LISTS = 4 };
+
+/* All tensors that a step names. */
+static const uint8_t *named_list(const struct step *step, int list)
+{
+    const struct body_row *row = step->row;
+    const uint8_t *const lists[NAMED_LISTS] = {row->dies, step->reads, row->changes, row->born};
+    return lists[list];
+}
+
 /* Forward's tables say where variables end; backward's are cut, so that all names count. */
 static void end_tensors(struct walk *walk, const struct steps *steps, uint32_t first, uint32_t end)
 {
-    const size_t lists[] = {offsetof(struct body_row, dies), offsetof(struct body_row, uses),
-                            offsetof(struct body_row, changes), offsetof(struct body_row, born)};
-    const size_t n_list = walk->phase == BACKWARD ? sizeof lists / sizeof *lists : 1;
-    for (size_t list = 0; list < n_list; list++)
+    const int n_list = walk->phase == BACKWARD ? NAMED_LISTS : 1;
+    for (int list = 0; list < n_list; list++)
         for (uint32_t i = first; i < end; i++) {
             const struct step *step = &steps->at[i];
-            const uint8_t *tensor = (const uint8_t *)step->row + lists[list];
+            const uint8_t *tensor = named_list(step, list);
             for (; step->runs && *tensor; tensor++)
                 let_go(walk, step->part, *tensor, first);
         }
@@ -301,12 +319,10 @@ static void find_last(struct walk *walk, const struct steps *steps)
     uint32_t first = 0;
     for (uint32_t i = 0; i < steps->n; i++) {
         const struct step *step = &steps->at[i];
-        const struct body_row *row = step->row;
-        const uint8_t *const lists[] = {row->born, row->uses, row->changes, row->dies};
-        if (!row->also)
+        if (!step->row->also)
             first = i;
-        for (size_t list = 0; step->runs && list < sizeof lists / sizeof *lists; list++)
-            for (const uint8_t *tensor = lists[list]; *tensor; tensor++)
+        for (int list = 0; step->runs && list < NAMED_LISTS; list++)
+            for (const uint8_t *tensor = named_list(step, list); *tensor; tensor++)
                 walk_cell(walk, step->part, *tensor)->last = first;
     }
 }

@@ -4,7 +4,8 @@
  * A cell is a tensor of one part, a slot is what a cell is bound to: the boundary's and the
  * gradients' once and for all, any other anew at each birth, so that a recompute has slots of its
  * own. A step is a row that holds in a phase. body_autograd.c finds which steps run and where
- * tensors end, body_tape.c writes that down, body_builder.c has the pairs made.
+ * tensors end, body_tape.c writes that down, body_operands.c says what operators compute with,
+ * body_builder.c has the pairs made.
  */
 #ifndef SRC_BODY_WALK_H
 #define SRC_BODY_WALK_H
@@ -29,7 +30,8 @@ struct step {
     const struct body_row *row;
     uint8_t part;
     bool runs;
-    bool cached; /* selective checkpointing keeps its results, and runs it once */
+    bool cached;                  /* selective checkpointing keeps its results, and runs it once */
+    uint8_t reads[BODY_ARGS + 8]; /* the row's USES, and what it reads of its operands */
 };
 
 struct steps {
@@ -57,6 +59,13 @@ struct walk {
     bool too_large; /* sizes are checked as they are made, and asked about once, at the end */
 };
 
+static inline bool tensors_have(const uint8_t *tensors, uint16_t tensor)
+{
+    while (*tensors && *tensors != tensor)
+        tensors++;
+    return *tensors != NO_TENSOR;
+}
+
 static inline uint32_t walk_first_inner_slot(const struct walk *walk)
 {
     return SLOT_GRAD + walk->pair.n_grad;
@@ -83,6 +92,15 @@ uint32_t walk_find_stop(struct walk *walk, const struct steps *recompute);
 
 /* All gradients that there are, as backward starts. */
 void walk_bear_grads(struct walk *walk);
+
+/* The operands of a row's operator, behind those of all others. */
+void walk_name_operands(struct walk *walk, const struct step *step, struct op *op);
+/* Of profile native: the same of a gradient's cast. */
+void walk_name_cast(struct walk *walk, uint32_t from, uint32_t grad, struct op *op);
+/* The gradient that the operator yields in this slot, not cast yet; or the slot itself. */
+uint32_t walk_uncast(const struct walk *walk, uint32_t slot);
+/* Of the gradient in this slot. */
+uint32_t walk_param_of(const struct walk *walk, uint32_t slot);
 
 /* Writes the present phase: births and operators up to stop, deaths to the end. */
 void walk_write(struct walk *walk, const struct steps *steps, uint32_t stop);

@@ -105,6 +105,10 @@ src_libcore_a_SOURCES = \
 	src/arch/mpt.c \
 	src/arch/outer_bodies.c \
 	src/arch/outer_bodies.h \
+	src/arch/native_bodies.c \
+	src/arch/native_kda.c \
+	src/arch/native_outer.c \
+	src/arch/native_parts.h \
 	src/arch/parameters.c \
 	src/arch/simple_bodies.c \
 	src/arch/simple_llm.c \
@@ -116,6 +120,7 @@ src_libcore_a_SOURCES = \
 	src/body_autograd.c \
 	src/body_builder.c \
 	src/body_builder.h \
+	src/body_operands.c \
 	src/body_tape.c \
 	src/body_walk.h \
 	src/builtin_models.c \
@@ -219,7 +224,8 @@ src_libcore_a_SOURCES = \
 	src/verify.h \
 	src/verify_body.c \
 	src/verify_fault.c \
-	src/verify_inner.h
+	src/verify_inner.h \
+	src/verify_operands.c
 
 # The libraries in link order: users first, then what they use.
 unshard_libs = sim/libsim.a gpu/libgpu.a traces/libtraces.a db/libdb.a src/libcore.a

@@ -128,6 +128,25 @@ static enum status refuse_dtypes(const struct cut *cut, struct err *err)
     return status;
 }
 
+/* Our own operators: of some families, and of what each of them has one way to compute. */
+static enum status refuse_native(const struct model *model, const struct plan_options *options,
+                                 struct err *err)
+{
+    if (options->ops != OPS_NATIVE)
+        return STATUS_OK;
+    if (!model->arch->native_bodies)
+        return err_set(err, STATUS_USAGE, "ops native has no operators for %s; use ops torch-eager",
+                       model->arch->name);
+    if (model->lora)
+        return err_set(err, STATUS_USAGE,
+                       "ops native has no operators for adapters; use ops torch-eager, or no lora");
+    if (options->norm == NORM_COMPOSITE)
+        return err_set(err, STATUS_USAGE,
+                       "norm composite is a way to run RMSNorm in PyTorch; ops native has one "
+                       "operator, use norm fused");
+    return STATUS_OK;
+}
+
 /* What the model itself, or what it has learned, does not allow. */
 static enum status refuse_model(const struct cut *cut, struct err *err)
 {
@@ -151,7 +170,7 @@ static enum status refuse_model(const struct cut *cut, struct err *err)
                        "seq %" PRIu64 " is longer than the %" PRIu64 " positions that '%s' has "
                        "learned; give a shorter one, or a model with more positions",
                        options->seq, model->dims.positions, model->name);
-    return STATUS_OK;
+    return refuse_native(model, options, err);
 }
 
 /* The draft to blame: the one that is not the root, the later one if both are not. */

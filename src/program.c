@@ -212,6 +212,16 @@ static uint64_t hash_plan(const struct program *p, uint64_t hash)
     return hash;
 }
 
+static uint64_t hash_operands(const struct body_table *t, const struct op *op, uint64_t hash)
+{
+    for (uint32_t i = 0; i < op->n_operand; i++) {
+        const struct operand *operand = &t->operands[op->operand + i];
+        hash = hash_add(hash, (uint64_t)operand->kind | (uint64_t)operand->mode << 8 |
+                                  (uint64_t)operand->dtype << 16 | (uint64_t)operand->id << 32);
+    }
+    return hash;
+}
+
 static uint64_t hash_bodies(const struct body_table *t, uint64_t hash)
 {
     for (uint32_t i = 0; i < t->n_op; i++) {
@@ -219,6 +229,7 @@ static uint64_t hash_bodies(const struct body_table *t, uint64_t hash)
         hash = hash_add(hash,
                         (uint64_t)op->kind | (uint64_t)op->pass << 8 | (uint64_t)op->kernels << 16);
         hash = hash_add(hash_add(hash_add(hash_add(hash, op->m), op->n), op->k), op->bytes);
+        hash = hash_operands(t, op, hash);
     }
     for (uint32_t i = 0; i < t->n_tape; i++)
         hash = hash_add(hash, (uint64_t)t->tape[i].act | (uint64_t)t->tape[i].id << 32);

@@ -13,6 +13,7 @@
  *   - a WAIT for an event that was not recorded before it in host order
  *   - an ALLOC or FREE by body that the neighbouring body's tape does not do, or the other way
  *     round; a backward that does not follow the forward of its frame
+ *   - an operator that reads a slot which no earlier operator of its pair of bodies has written
  *   - a buffer of scope STEP that is alive at the end of its section; a second ALLOC or FREE
  *
  * Happens-before: order on one stream; RECORD before its WAIT; order on one communicator; HOST_WAIT
@@ -32,7 +33,7 @@ enum fault_kind {
     FAULT_REUSE,     /* memory that first uses may already be written by second */
     FAULT_EVENT,     /* a wait for an event that nothing recorded */
     FAULT_LIFETIME,  /* allocated or freed twice, or alive past its scope */
-    FAULT_BODY,      /* INSTR_BY_BODY and the body's tape do not say the same */
+    FAULT_BODY,      /* a tape does not do what INSTR_BY_BODY or its operands say */
 };
 
 struct fault {

@@ -36,6 +36,8 @@ void verify_body_acts(struct verify *v)
         const struct body_pair *pair = &bodies->pairs[i];
         find_acts(bodies, pair, &bodies->bodies[pair->forward], &v->acts[pair->forward]);
         find_acts(bodies, pair, &bodies->bodies[pair->backward], &v->acts[pair->backward]);
+        if (bodies->options.ops == OPS_NATIVE)
+            verify_operands(bodies, pair, v->arena, v->acts);
     }
 }
 
@@ -207,6 +209,8 @@ bool verify_body_launch(struct verify *v, const struct clock *clock, const struc
     assert(task->frame < program->n_frame);
     if (task->body != (task->kind == TASK_FORWARD ? pair->forward : pair->backward))
         return verify_fault_of(v, FAULT_BODY, id, NO_BUFFER, "its body is not that of its frame");
+    if (acts->wrong)
+        return verify_fault_of(v, FAULT_BODY, id, NO_BUFFER, acts->wrong);
     if (!bear_boundary(v, id, frame, boundary, acts))
         return false;
     if (!clock_follows(clock, &v->pools[stream]))

@@ -1,6 +1,7 @@
 /*
  * Inside the verifier: what src/verify.c (order and memory), src/verify_body.c (bodies and their
- * frames) and src/verify_fault.c (who is to blame) share. Nobody else includes this.
+ * frames), src/verify_operands.c (what a body's operators read) and src/verify_fault.c (who is to
+ * blame) share. Nobody else includes this.
  *
  * Tasks are counted per stream, from 1. A clock says per stream how many tasks lie before a point,
  * so that "a happens before b" is one compare: b's clock at a's stream against a's count. This is
@@ -41,9 +42,10 @@ struct frame_life {
     uint8_t stream, walk /* 0: never forward */, open /* no backward yet */;
 };
 
-/* What a body does to its boundary: a bit for each slot before the gradients. */
+/* Of a body. What it does to its boundary: a bit for each slot before the gradients. */
 struct acts {
-    uint32_t n_grad; /* gradients allocated */
+    uint32_t n_grad;   /* gradients allocated */
+    const char *wrong; /* with what its operators read and write; NULL: nothing */
     uint8_t allocs, frees;
 };
 
@@ -138,6 +140,9 @@ enum status verify_fault_report(struct verify *v, struct err *err);
 
 /* The boundary acts of every body, into v->acts, which is zeroed. */
 void verify_body_acts(struct verify *v);
+/* Of a pair of profile native: what is wrong with its bodies' operands, into the acts of all bodies. */
+void verify_operands(const struct body_table *bodies, const struct body_pair *pair,
+                     struct arena *arena, struct acts *acts);
 /* LAUNCH of a body, its clock already counting it: before its accesses. */
 bool verify_body_launch(struct verify *v, const struct clock *clock, const struct instr *instr);
 bool verify_body_alloc(struct verify *v, uint32_t buffer); /* ALLOC by body */

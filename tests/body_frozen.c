@@ -310,12 +310,13 @@ static void freeze_some(const struct model *model, struct param_policy *policy, 
 static struct body_options random_options(uint64_t *state, const struct arch *arch)
 {
     const struct profile *profile = &profiles[tap_below(state, PROFILE_N)];
-    return (struct body_options){.batch = 1 + tap_below(state, 2),
-                                 .seq = 1 + tap_below(state, 32),
-                                 .compute = tap_below(state, 4) ? DTYPE_BF16 : DTYPE_FP32,
-                                 .ops = profile->ops,
-                                 .norm = arch->norm_is_fused ? NORM_FUSED : profile->norm,
-                                 .ac = (enum checkpointing)tap_below(state, AC_N)};
+    return (struct body_options){
+        .batch = 1 + tap_below(state, 2),
+        .seq = 1 + tap_below(state, 32),
+        .compute = tap_below(state, 4) ? DTYPE_BF16 : DTYPE_FP32,
+        .ops = arch->native_bodies || profile->ops != OPS_NATIVE ? profile->ops : OPS_TORCH_EAGER,
+        .norm = arch->norm_is_fused ? NORM_FUSED : profile->norm,
+        .ac = (enum checkpointing)tap_below(state, AC_N)};
 }
 
 static void test_random_sets(void)

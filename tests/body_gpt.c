@@ -160,7 +160,7 @@ static void test_random_shapes(void)
         const struct body_options options = {1 + tap_below(&state, 3),
                                              1 + tap_below(&state, 64),
                                              DTYPE_BF16,
-                                             tap_below(&state, OPS_PROFILE_N),
+                                             tap_below(&state, OPS_NATIVE),
                                              NORM_FUSED,
                                              .ac = AC_NONE};
         struct body_options region = options;

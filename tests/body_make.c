@@ -10,6 +10,7 @@ const struct profile profiles[PROFILE_N] = {
     [EAGER] = {"eager", OPS_TORCH_EAGER, NORM_COMPOSITE},
     [EAGERFUSED] = {"eagerfused", OPS_TORCH_EAGER, NORM_FUSED},
     [COMPILE] = {"compile", OPS_TORCH_COMPILE, NORM_FUSED},
+    [NATIVE] = {"native", OPS_NATIVE, NORM_FUSED},
 };
 const char *const ac_names[AC_N] = {[AC_NONE] = "none", [AC_FULL] = "full", [AC_OP] = "op"};
 

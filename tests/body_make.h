@@ -7,8 +7,8 @@
 
 enum { MAX_EVENTS = 512 };
 
-/* The three ways to run a block; compiled ones do not ask how the norm would be run. */
-enum { EAGER, EAGERFUSED, COMPILE, PROFILE_N };
+/* The four ways to run a block; the last two do not ask how the norm would be run. */
+enum { EAGER, EAGERFUSED, COMPILE, NATIVE, PROFILE_N };
 struct profile {
     const char *name; /* as in the names of the golden files */
     enum ops_profile ops;

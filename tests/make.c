@@ -225,5 +225,7 @@ const char *make_random_tied(uint64_t *state, struct dims *dims, struct plan_opt
     dims->tied = tap_below(state, 4) > 0;
     dims->positions = tap_below(state, 2) * (options->seq + tap_below(state, 50));
     options->norm = NORM_FUSED;
+    if (options->ops == OPS_NATIVE)
+        options->ops = OPS_TORCH_EAGER;
     return "mpt";
 }

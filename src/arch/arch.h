@@ -30,6 +30,9 @@ struct arch {
 
     /* One pair for each kind that exists under the builder's options (src/body_builder.h). */
     enum status (*bodies)(const struct model *model, struct body_builder *builder, struct err *err);
+    /* The same of our own operators; NULL: there are none for it. */
+    enum status (*native_bodies)(const struct model *model, struct body_builder *builder,
+                                 struct err *err);
 
     /* Why a step cannot be built, and how that is to be answered; NULL where it can. */
     const char *no_step;
@@ -68,6 +71,13 @@ enum status gpt_bodies(const struct model *model, struct body_builder *builder, 
 enum status kda_bodies(const struct model *model, struct body_builder *builder, struct err *err);
 /* src/arch/llama_bodies.c */
 enum status llama_bodies(const struct model *model, struct body_builder *builder, struct err *err);
+/* src/arch/native_bodies.c */
+enum status gpt2_native_bodies(const struct model *model, struct body_builder *builder,
+                               struct err *err);
+enum status kda_native_bodies(const struct model *model, struct body_builder *builder,
+                              struct err *err);
+enum status llama_native_bodies(const struct model *model, struct body_builder *builder,
+                                struct err *err);
 /* src/arch/simple_bodies.c */
 enum status simple_bodies(const struct model *model, struct body_builder *builder, struct err *err);
 

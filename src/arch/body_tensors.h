@@ -120,6 +120,13 @@
     X(D_BETA_RAW, 2, T, NH)                                          \
     X(D_DECAY, 2, T, Q)                                              \
     X(D_F_MID, 2, T, D)                                              \
+    X(LOG_DECAY, 4, T, Q)   /* of profile native */                  \
+    X(Q_UNIT32, 4, T, Q)                                             \
+    X(K_UNIT32, 4, T, Q)                                             \
+    X(O32, 4, T, Q)                                                  \
+    X(CHUNK_STATES, 4, CHUNKS, STATES)                               \
+    X(D_O32, 4, T, Q)                                                \
+    X(D_LOG_DECAY, 4, T, Q)                                          \
     X(D_Q_CONV, 2, T, Q)                                             \
     X(D_K_CONV, 2, T, Q)                                             \
     X(D_V_CONV, 2, T, Q)                                             \
@@ -141,7 +148,9 @@
     X(LOGITS32, 4, T, V)                                             \
     X(LOG_PROBS, 4, T, V)                                            \
     X(D_LOG_PROBS, 4, T, V)                                          \
-    X(D_LOGITS32, 4, T, V)                                          
+    X(D_LOGITS32, 4, T, V)                                           \
+    X(LOG_SUMS, 4, T, ONE)                                           \
+    X(LOSS, 4, ONE, ONE)
 
 /* X(ENUM): gradients of parameters, whose sizes the parameters and their policy give */
 #define GRADS(X)                                                             \
@@ -151,6 +160,10 @@
     X(G_Q_CONV) X(G_K_CONV) X(G_V_CONV) X(G_F_A) X(G_F_B) X(G_B) X(G_G_A)    \
     X(G_G_B) X(G_O_NORM) X(G_A_LOG) X(G_DT_BIAS)                             \
     X(G_VOCAB) X(G_POSITIONS)
+
+/* kda's matrices in the order of registration: a flat model's FP32 parameters come before them. */
+#define KDA_MATRIX_GRADS \
+    G_Q, G_K, G_V, G_Q_CONV, G_K_CONV, G_V_CONV, G_F_A, G_F_B, G_B, G_G_A, G_G_B, G_O_NORM, G_O
 
 enum tensor {
     BEFORE_TENSORS = NO_TENSOR,

@@ -117,6 +117,7 @@ const struct arch arch_gpt2 = {
     .check = check,
     .build = build,
     .bodies = gpt_bodies,
+    .native_bodies = gpt2_native_bodies,
     .norm_is_fused = true,
     .prefix = "transformer.",
     .weights_in_first = true,

@@ -95,6 +95,7 @@ const struct arch arch_kda = {
     .check = check,
     .build = build,
     .bodies = kda_bodies,
+    .native_bodies = kda_native_bodies,
     .prefix = "",
     .extra = extra,
 };

@@ -135,9 +135,6 @@ static const struct body_row projections_backward[] = {
     SUM_IN_PLACE(D_NORMED6),
 };
 
-/* In the order of registration: a flat model's FP32 parameters come before all modules. */
-#define MATRIX_GRADS \
-    G_Q, G_K, G_V, G_Q_CONV, G_K_CONV, G_V_CONV, G_F_A, G_F_B, G_B, G_G_A, G_G_B, G_O_NORM, G_O
 #define CORE(...)                                                                              \
     {                                                                                          \
         .forward = {BODY_ROWS(attention)},                                                     \
@@ -147,8 +144,8 @@ static const struct body_row projections_backward[] = {
         .same = norm_same,                                                                     \
     }
 static const struct body_part attention_cores[2] = {
-    CORE(MATRIX_GRADS, G_A_LOG, G_DT_BIAS, G_NORM),
-    CORE(G_A_LOG, G_DT_BIAS, MATRIX_GRADS, G_NORM),
+    CORE(KDA_MATRIX_GRADS, G_A_LOG, G_DT_BIAS, G_NORM),
+    CORE(G_A_LOG, G_DT_BIAS, KDA_MATRIX_GRADS, G_NORM),
 };
 
 enum status kda_bodies(const struct model *model, struct body_builder *builder, struct err *err)

@@ -138,6 +138,7 @@ const struct arch arch_llama = {
     .check = check,
     .build = build,
     .bodies = llama_bodies,
+    .native_bodies = llama_native_bodies,
     .prefix = "model.",
     .lora_targets = "q_proj:v_proj",
     .extra = extra,

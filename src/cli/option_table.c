@@ -36,7 +36,8 @@ static const char *const reshard_words[] = {[RESHARD_AUTO] = "auto",
 static const char *const ac_words[] = {
     [AC_NONE] = "none", [AC_FULL] = "full", [AC_OP] = "op", NULL};
 static const char *const ops_words[] = {
-    [OPS_TORCH_EAGER] = "torch-eager", [OPS_TORCH_COMPILE] = "torch-compile", NULL};
+    [OPS_TORCH_EAGER] = "torch-eager", [OPS_TORCH_COMPILE] = "torch-compile",
+    [OPS_NATIVE] = "native", NULL};
 static const char *const optimizer_words[] = {
     [OPTIMIZER_ADAMW] = "adamw-fused", [OPTIMIZER_SGD] = "sgd", NULL};
 static const char *const norm_words[] = {
@@ -261,7 +262,8 @@ const struct option_info option_table[OPTION_N] = {
                 "the others not at all"},
     [OPTION_OPS] = {
         "ops", STEP, OPTION_WORD, .words = ops_words, .initial = "torch-eager", .in_force = true,
-        .help = "whose kernels and buffers a block has"},
+        .help = "whose operators and buffers a step has: PyTorch's, one by one or compiled block by "
+                "block, or our own, of llama, gpt2 and kda"},
     [OPTION_NORM] = {
         "norm", STEP, OPTION_WORD, .words = norm_words, .initial = "fused", .in_force = true,
         .help = "RMSNorm as one kernel, or as the operators it is made of"},
