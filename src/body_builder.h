@@ -134,7 +134,7 @@ struct body_row {
     uint8_t born[8], dies[16];
     uint8_t uses[8];    /* in backward: reads, besides what dies here */
     uint8_t changes[6]; /* in backward: adds to, or overwrites */
-    /* Profile native: all operands. Read is which the row neither bears nor changes. */
+    /* Profile native: all operands. What the row neither bears nor changes is read. */
     uint16_t args[BODY_ARGS + 1];
 };
 

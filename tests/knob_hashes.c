@@ -120,6 +120,8 @@ static const struct change {
     {"", "--ignore model.norm.weight", true, "less is gathered"},
     /* activation checkpointing, CPU syncs */
     {"", "--ac full", true, "another body"},
+    {"", "--ops native", true, "other operators"},
+    {"--ops native", "--keep-fp32 model.norm.* --behavior torch-2.15", true, "another dtype is read"},
     {"", "--host-sync *", true, "the host waits"},
     {"", "--scaler yes", true, "the host waits"},
     {"", "--log-loss yes", true, "the host waits"},

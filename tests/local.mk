@@ -108,6 +108,7 @@ c_tests = \
 	tests/body_gpt.t \
 	tests/body_kda.t \
 	tests/body_lora.t \
+	tests/body_native.t \
 	tests/body_ops.t \
 	tests/body_parameters.t \
 	tests/body_simple.t \
@@ -148,6 +149,7 @@ c_tests = \
 	tests/model_config.t \
 	tests/model_families.t \
 	tests/model_json.t \
+	tests/native_tapes.t \
 	tests/oracle.t \
 	tests/oracle_mutate.t \
 	tests/oracle_values.t \
@@ -200,6 +202,7 @@ tests_body_frozen_t_SOURCES = tests/body_frozen.c
 tests_body_gpt_t_SOURCES = tests/body_gpt.c
 tests_body_kda_t_SOURCES = tests/body_kda.c
 tests_body_lora_t_SOURCES = tests/body_lora.c
+tests_body_native_t_SOURCES = tests/body_native.c
 tests_body_ops_t_SOURCES = tests/body_ops.c
 tests_body_parameters_t_SOURCES = tests/body_parameters.c
 tests_body_simple_t_SOURCES = tests/body_simple.c
@@ -240,6 +243,7 @@ tests_model_t_SOURCES = tests/model.c
 tests_model_config_t_SOURCES = tests/model_config.c
 tests_model_families_t_SOURCES = tests/model_families.c
 tests_model_json_t_SOURCES = tests/model_json.c
+tests_native_tapes_t_SOURCES = tests/native_tapes.c
 tests_oracle_t_SOURCES = tests/oracle.c
 tests_oracle_mutate_t_SOURCES = tests/oracle_mutate.c
 tests_oracle_values_t_SOURCES = tests/oracle_values.c
@@ -393,6 +397,9 @@ EXTRA_DIST += \
 	tests/golden/llama-1-layer-lora.txt \
 	tests/golden/llama-2-layers-block-accum2.txt \
 	tests/golden/llama-3-layers-torchtitan.txt \
+	tests/golden/native-gpt-tiny-full.txt \
+	tests/golden/native-kda-tiny.txt \
+	tests/golden/native-llama-tiny.txt \
 	tests/golden/plan-picture-none.txt \
 	tests/golden/plan-picture.txt \
 	tests/golden/plan-toy.txt \

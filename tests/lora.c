@@ -178,6 +178,10 @@ static void test_compiled(void)
     ok(plan_resolve(&model, &options, &arena, &plan, &err) == STATUS_USAGE &&
            strstr(err.text, "adapters is not modelled"),
        "compiled blocks with adapters are refused");
+    options.ops = OPS_NATIVE;
+    ok(plan_resolve(&model, &options, &arena, &plan, &err) == STATUS_USAGE &&
+           strstr(err.text, "ops native has no operators for adapters"),
+       "and so are our own operators");
 }
 
 int main(void)

@@ -213,6 +213,21 @@ struct plan_options make_random_fsdp1(uint64_t *state)
     return options;
 }
 
+/* Of gpt2 with what that has always, or of kda, whose head is its own. */
+static const char *make_random_native(uint64_t *state, struct dims *dims,
+                                      struct plan_options *options)
+{
+    dims->kv_heads = dims->heads;
+    dims->hidden = dims->heads * dims->head_dim;
+    dims->bias = tap_below(state, 2);
+    dims->positions = dims->bias ? options->seq + tap_below(state, 50) : 0;
+    if (dims->bias)
+        return "gpt2";
+    dims->tied = false;
+    options->policy.behavior = BEHAVIOR_UNSHARD; /* its units have two dtypes */
+    return "kda";
+}
+
 const char *make_random_tied(uint64_t *state, struct dims *dims, struct plan_options *options)
 {
     *dims = make_random_dims(state);
@@ -226,6 +241,6 @@ const char *make_random_tied(uint64_t *state, struct dims *dims, struct plan_opt
     dims->positions = tap_below(state, 2) * (options->seq + tap_below(state, 50));
     options->norm = NORM_FUSED;
     if (options->ops == OPS_NATIVE)
-        options->ops = OPS_TORCH_EAGER;
+        return make_random_native(state, dims, options);
     return "mpt";
 }

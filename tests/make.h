@@ -34,7 +34,8 @@ struct dims make_random_dims(uint64_t *state);
 struct plan_options make_random_options(uint64_t *state, const struct dims *dims);
 /* Of FSDP1, for the same. */
 struct plan_options make_random_fsdp1(uint64_t *state);
-/* The same for a small mpt, or a llama whose embedding and head are tied; returns the family. */
+/* The same for a small mpt, or a llama whose embedding and head are tied; native, for gpt2 or kda.
+   Returns the family. */
 const char *make_random_tied(uint64_t *state, struct dims *dims, struct plan_options *options);
 
 #endif

@@ -242,6 +242,38 @@ static void test_longest_step(void)
            "and the message names both");
 }
 
+/* Our own operators are those of llama, gpt2 and kda, and compute in one way. */
+static void test_native(void)
+{
+    static const struct {
+        const char *model;
+        enum norm_kind norm;
+        const char *says; /* NULL: it is not refused */
+    } cases[] = {
+        {"llama-tiny", NORM_FUSED, NULL},
+        {"gpt-tiny", NORM_FUSED, NULL},
+        {"kda-tiny", NORM_FUSED, NULL},
+        {"llama-tiny", NORM_COMPOSITE, "ops native has one operator, use norm fused"},
+        {"mpt-125m", NORM_FUSED, "ops native has no operators for mpt; use ops torch-eager"},
+        {"simple-llm", NORM_FUSED, "ops native has no operators for simple-llm"},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct plan_options options = plan_rig_options("block");
+        struct model model;
+        struct plan plan;
+        struct err err = {0};
+        options.ops = OPS_NATIVE;
+        options.norm = cases[i].norm;
+        options.seq = 64;
+        options.policy.behavior = BEHAVIOR_UNSHARD;
+        const enum status opened = model_open(cases[i].model, 0, &rig.arena, &model, &err);
+        const enum status status = plan_resolve(&model, &options, &rig.arena, &plan, &err);
+        ok(!opened && status == (cases[i].says ? STATUS_USAGE : STATUS_OK) &&
+               (!cases[i].says || strstr(err.text, cases[i].says)),
+           "%s under ops native is %s", cases[i].model, cases[i].says ? "refused" : "taken");
+    }
+}
+
 int main(void)
 {
     plan_rig_init(&rig);
@@ -252,6 +284,7 @@ int main(void)
     test_no_unshard_backward();
     test_bad_counts();
     test_longest_step();
+    test_native();
     plan_rig_release(&rig);
     return tap_done();
 }

@@ -37,6 +37,8 @@ static void draw_family(uint64_t *state, struct drawn *drawn)
     drawn->family = families[tap_below(state, sizeof families / sizeof *families)];
     if (!strcmp(drawn->family, "llama"))
         return;
+    if (drawn->options.ops == OPS_NATIVE) /* not mpt's */
+        drawn->family = "gpt2";
     drawn->dims.kv_heads = drawn->dims.heads;
     drawn->dims.bias = drawn->family[0] == 'g' || tap_below(state, 2);
     drawn->dims.tied = drawn->family[0] == 'g' || tap_below(state, 2);
