@@ -7,7 +7,7 @@
  *
  * Invariants: scratch is a piece for each rank, whatever the size of the message; all ranks of the
  * group cut alike. Not here: when a collective starts (gpu/host_device.c), the sum itself
- * (gpu/reduce.c).
+ * (gpu/reduce_ranks.c).
  */
 #include <assert.h>
 #include <math.h>
@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "gpu/host_inner.h"
-#include "gpu/reduce.h"
+#include "gpu/reduce_ranks.h"
 
 /* Of one rank's part: large enough that the exchange's overhead does not count. */
 enum { PIECE_BYTES = 256 * 1024 };

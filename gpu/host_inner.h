@@ -109,8 +109,10 @@ enum status host_collective(struct host_queue *queue, const struct work_collecti
                             struct err *err);
 
 /* gpu/host_update.c */
-void host_squares(const struct work_squares *squares);
+void host_squares(const struct work_squares *squares, const struct step_state *state);
 void host_scale(const struct work_scale *scale);
 void host_update(const struct work_update *update);
+/* Notes what the step came to, and makes the state ready for the next one. */
+void host_step_end(struct step_state *state, struct step_result *result);
 
 #endif

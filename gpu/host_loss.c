@@ -37,6 +37,13 @@ static float sum_exp(const struct op_tensor *logits, uint64_t first, uint64_t vo
     return sum;
 }
 
+/* Of a microbatch, to the tensor and to the step's mean. */
+static void note_loss(const struct op_call *call, const struct op_tensor *to, float loss)
+{
+    host_store(to, 0, 1, &loss);
+    call->state->loss += (double)loss / call->state->microbatches;
+}
+
 void host_cross_entropy(const struct op_call *call)
 {
     const struct op_tensor *logits = &call->tensors[0];
@@ -51,7 +58,7 @@ void host_cross_entropy(const struct op_call *call)
         host_store(&call->tensors[2], t, 1, &lse);
     }
     const float loss = lanes_sum(losses, tokens) / (float)tokens;
-    host_store(&call->tensors[3], 0, 1, &loss);
+    note_loss(call, &call->tensors[3], loss);
     free(losses);
 }
 
@@ -88,8 +95,7 @@ void host_mean(const struct op_call *call)
         host_widen(x, at, n, line);
         sum += lanes_sum(line, n);
     }
-    const float mean = sum / (float)x->n;
-    host_store(&call->tensors[1], 0, 1, &mean);
+    note_loss(call, &call->tensors[1], sum / (float)x->n);
 }
 
 void host_mean_dgrad(const struct op_call *call)

@@ -22,24 +22,24 @@ static struct block block_at(uint64_t n, uint64_t first)
     return (struct block){first, n - first < BLOCK ? n - first : BLOCK};
 }
 
-static struct op_tensor operand(const struct tensor *tensor)
+static struct op_tensor operand(const struct device_tensor *tensor)
 {
     return (struct op_tensor){tensor->at, tensor->n, tensor->dtype, OP_WRITE};
 }
 
-static void load(const struct tensor *tensor, struct block block, float *out)
+static void load(const struct device_tensor *tensor, struct block block, float *out)
 {
     const struct op_tensor from = operand(tensor);
     host_widen(&from, block.first, block.n, out);
 }
 
-static void store(const struct tensor *tensor, struct block block, const float *values)
+static void store(const struct device_tensor *tensor, struct block block, const float *values)
 {
     const struct op_tensor to = operand(tensor);
     host_store(&to, block.first, block.n, values);
 }
 
-static double sum_squares(const struct tensor *tensor)
+static double sum_squares(const struct device_tensor *tensor)
 {
     float values[BLOCK];
     double sum = 0;
@@ -54,7 +54,7 @@ static double sum_squares(const struct tensor *tensor)
 }
 
 /* Whether an element was not finite before. */
-static bool scale_tensor(const struct tensor *tensor, float factor)
+static bool scale_tensor(const struct device_tensor *tensor, float factor)
 {
     float values[BLOCK];
     bool found = false;
@@ -71,14 +71,15 @@ static bool scale_tensor(const struct tensor *tensor, float factor)
     return found;
 }
 
-void host_squares(const struct work_squares *squares)
+void host_squares(const struct work_squares *squares, const struct step_state *state)
 {
+    const float factor = squares->finite ? 1 / state->loss_scale : 1;
     double sum = 0;
     bool found = false;
 
     for (uint32_t i = 0; i < squares->n_list; i++) {
         if (squares->finite)
-            found |= scale_tensor(&squares->list[i], squares->factor);
+            found |= scale_tensor(&squares->list[i], factor);
         else
             sum += sum_squares(&squares->list[i]);
     }
@@ -87,12 +88,9 @@ void host_squares(const struct work_squares *squares)
 
 void host_scale(const struct work_scale *scale)
 {
-    float factor = scale->factor;
+    float factor = scale->max_norm / (sqrtf(*scale->squares) + 1e-6f);
 
-    if (scale->squares) {
-        factor = scale->max_norm / (sqrtf(*scale->squares) + 1e-6f);
-        factor = factor > 1 ? 1 : factor; /* a NaN stays one, as in torch */
-    }
+    factor = factor > 1 ? 1 : factor; /* a NaN stays one, as in torch */
     for (uint32_t i = 0; i < scale->n_list; i++)
         scale_tensor(&scale->list[i], factor);
 }
@@ -168,4 +166,28 @@ void host_update(const struct work_update *update)
         else
             sgd(&update->list[i], update->options);
     }
+}
+
+/* GradScaler: half after infinities, twice after so many steps without (torch's defaults). */
+static void adapt_scale(struct step_state *state)
+{
+    enum { GROWTH_STEPS = 2000 };
+
+    state->good_steps = state->inf_found ? 0 : state->good_steps + 1;
+    if (state->inf_found)
+        state->loss_scale /= 2;
+    if (state->good_steps == GROWTH_STEPS) {
+        state->loss_scale *= 2;
+        state->good_steps = 0;
+    }
+    state->grad_scale = state->loss_scale * state->loss_factor;
+}
+
+void host_step_end(struct step_state *state, struct step_result *result)
+{
+    *result = (struct step_result){.loss = state->loss, .skipped = state->inf_found, .ended = true};
+    if (state->scales)
+        adapt_scale(state);
+    state->loss = 0;
+    state->inf_found = false;
 }

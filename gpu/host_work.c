@@ -2,7 +2,7 @@
  * What each kind of work does on the host: one function a kind, called on a queue's thread.
  *
  * Arithmetic is elsewhere: packing in gpu/host_pack.c, operators in gpu/host_ops.c, reductions in
- * gpu/reduce.c, optimizers in gpu/host_update.c. Invariant: nothing is kept between two calls but
+ * gpu/reduce_ranks.c, optimizers in gpu/host_update.c. Invariant: nothing is kept between two calls but
  * what the work itself names.
  */
 #include <assert.h>
@@ -80,7 +80,7 @@ static enum status run_squares(struct host_queue *queue, const struct submission
                                struct err *err)
 {
     (void)queue, (void)err;
-    host_squares(&submission->work->is.squares);
+    host_squares(&submission->work->is.squares, submission->work->state);
     return STATUS_OK;
 }
 
@@ -112,6 +112,24 @@ static enum status run_loss(struct host_queue *queue, const struct submission *s
     return STATUS_OK;
 }
 
+static enum status run_verdict(struct host_queue *queue, const struct submission *submission,
+                               struct err *err)
+{
+    const struct work *work = submission->work;
+    (void)queue, (void)err;
+    work->state->inf_found = *work->is.verdict != 0;
+    return STATUS_OK;
+}
+
+static enum status run_step_end(struct host_queue *queue, const struct submission *submission,
+                                struct err *err)
+{
+    const struct work *work = submission->work;
+    (void)queue, (void)err;
+    host_step_end(work->state, &work->is.results[submission->step]);
+    return STATUS_OK;
+}
+
 enum status host_work_run(struct host_queue *queue, const struct submission *submission,
                           struct err *err)
 {
@@ -127,6 +145,8 @@ enum status host_work_run(struct host_queue *queue, const struct submission *sub
         [WORK_SCALE] = run_scale,
         [WORK_UPDATE] = run_update,
         [WORK_LOSS] = run_loss,
+        [WORK_VERDICT] = run_verdict,
+        [WORK_STEP_END] = run_step_end,
     };
     assert(submission->work->kind < sizeof(runs) / sizeof(runs[0]));
     return runs[submission->work->kind](queue, submission, err);

@@ -3,15 +3,21 @@ noinst_LIBRARIES += gpu/libgpu.a
 gpu_libgpu_a_SOURCES = \
 	gpu/bell.c \
 	gpu/bell.h \
+	gpu/bind.c \
+	gpu/bind.h \
+	gpu/bind_body.c \
+	gpu/bind_collective.c \
+	gpu/bind_give.c \
+	gpu/bind_inner.h \
+	gpu/bind_pack.c \
+	gpu/bind_update.c \
 	gpu/convert.h \
 	gpu/device.h \
+	gpu/execute.c \
+	gpu/execute.h \
 	gpu/host_attention.c \
 	gpu/host_attention.h \
 	gpu/host_attention_dgrad.c \
-	gpu/host_decay.c \
-	gpu/host_delta_rule.c \
-	gpu/host_embedding.c \
-	gpu/host_head_norm.c \
 	gpu/host_collective.c \
 	gpu/host_decay.c \
 	gpu/host_delta_rule.c \
@@ -26,9 +32,6 @@ gpu_libgpu_a_SOURCES = \
 	gpu/host_ops.h \
 	gpu/host_pack.c \
 	gpu/host_point.c \
-	gpu/host_short_conv.c \
-	gpu/host_tile.c \
-	gpu/host_tile.h \
 	gpu/host_queue.c \
 	gpu/host_segment.c \
 	gpu/host_short_conv.c \
@@ -41,10 +44,17 @@ gpu_libgpu_a_SOURCES = \
 	gpu/pack.h \
 	gpu/pack_body.h \
 	gpu/pack_table.c \
-	gpu/reduce.c \
-	gpu/reduce.h \
+	gpu/rank.c \
+	gpu/ranks.c \
+	gpu/ranks.h \
+	gpu/reduce_ranks.c \
+	gpu/reduce_ranks.h \
+	gpu/run_log.c \
+	gpu/run_log.h \
 	gpu/shm_transport.c \
 	gpu/transport.h \
+	gpu/values.c \
+	gpu/values.h \
 	gpu/work.h
 if WITH_MPI
 gpu_libgpu_a_SOURCES += gpu/mpi_transport.c

@@ -86,9 +86,14 @@ enum { OP_MAX_TENSORS = 16 };
 
 /* What steps leave to one another; on the device. One for a rank. */
 struct step_state {
-    double loss;      /* of this step so far: mean over its microbatches */
-    float grad_scale; /* of the loss: loss scale / microbatches */
-    float inf_found;  /* the scaler's verdict of this step, over all ranks */
+    double loss;       /* of this step so far: mean over its microbatches */
+    float grad_scale;  /* of a microbatch's loss: loss_scale * loss_factor */
+    float loss_factor; /* 1 / microbatches, or 1 where their gradients are summed */
+    float loss_scale;  /* of a scaler, else 1 */
+    uint32_t microbatches;
+    uint32_t good_steps; /* since the scale was changed */
+    bool scales;         /* there is a scaler */
+    bool inf_found;      /* its verdict of this step, over all ranks */
 };
 
 struct op_call {

@@ -22,9 +22,11 @@ enum work_kind {
     WORK_OP,
     WORK_COLLECTIVE,
     WORK_SQUARES, /* sum of squares of a list, or whether all is finite, to a number */
-    WORK_SCALE,   /* a list in place: by a factor, or so that a norm is not passed */
+    WORK_SCALE,   /* a list in place, so that a norm is not passed */
     WORK_UPDATE,  /* the optimizer */
-    WORK_LOSS     /* the step's loss to a number */
+    WORK_LOSS,    /* the step's loss to a number */
+    WORK_VERDICT, /* whether the scaler found what is not finite: the step's optimizer stands still */
+    WORK_STEP_END /* notes the loss, and makes the state ready for the next step */
 };
 
 struct work_fill {
@@ -60,34 +62,33 @@ struct work_collective {
     void *recv;
 };
 
-struct tensor {
+struct device_tensor {
     void *at;
     uint64_t n;
     uint8_t dtype;
 };
 
 /* With finite, in place of the sum: 1 where an element is not finite, else 0; and each is multiplied
-   by factor, 1 / loss scale, as a scaler does. The sum itself is made in FP64 and rounded once. */
+   by 1 / the state's loss scale, as a scaler does. The sum itself is made in FP64 and rounded once. */
 struct work_squares {
-    const struct tensor *list;
+    const struct device_tensor *list;
     uint32_t n_list;
     bool finite;
-    float factor;
     float *to;
 };
 
-/* squares, of all gradients: the factor is min(1, max_norm / (sqrt + 1e-6)); NULL: factor. */
+/* squares, of all gradients: the factor is min(1, max_norm / (sqrt + 1e-6)). */
 struct work_scale {
-    const struct tensor *list;
+    const struct device_tensor *list;
     uint32_t n_list;
     const float *squares;
-    float max_norm, factor;
+    float max_norm;
 };
 
 /* One parameter's shard. SGD has no moments and no step. All FP32 arithmetic, scalars FP64; left
    out where state->inf_found is not 0. Formulas: tests/oracle/README.md, "Optimizers". */
 struct update {
-    struct tensor param, grad, moment, variance;
+    struct device_tensor param, grad, moment, variance;
     float *step; /* how often it was updated */
 };
 struct optimizer_options {
@@ -98,6 +99,13 @@ struct work_update {
     const struct update *list;
     uint32_t n_list;
     const struct optimizer_options *options;
+};
+
+/* What a step leaves to whoever asked for it. */
+struct step_result {
+    double loss;  /* this rank's, mean over its microbatches */
+    bool skipped; /* the scaler found what is not finite */
+    bool ended;
 };
 
 struct work {
@@ -115,6 +123,8 @@ struct work {
         struct work_scale scale;
         struct work_update update;
         float *loss;
+        const float *verdict;
+        struct step_result *results; /* by step */
     } is;
 };
 

@@ -21,6 +21,7 @@ src_libcli_a_SOURCES = \
 	src/cli/cmd_model.c \
 	src/cli/cmd_plan.c \
 	src/cli/cmd_query.c \
+	src/cli/cmd_run.c \
 	src/cli/cmd_sim.c \
 	src/cli/cmd_trace.c \
 	src/cli/command.h \
@@ -73,6 +74,13 @@ src_libcli_a_SOURCES = \
 	src/cli/record.h \
 	src/cli/remedy.c \
 	src/cli/remedy.h \
+	src/cli/run_job.c \
+	src/cli/run_job.h \
+	src/cli/run_json.c \
+	src/cli/run_record.c \
+	src/cli/run_report.c \
+	src/cli/run_report.h \
+	src/cli/run_text.c \
 	src/cli/sim_json.c \
 	src/cli/sim_report.h \
 	src/cli/sim_text.c \

@@ -13,7 +13,7 @@ enum { MAX_N = 3000, MAX_LIST = 4 };
 
 /* A tensor on the device, and its numbers as they are to be. */
 struct pair {
-    struct tensor tensor;
+    struct device_tensor tensor;
     double want[MAX_N];
 };
 
@@ -25,7 +25,7 @@ static double random_number(uint64_t *state)
 static struct pair *pair_new(enum dtype dtype, uint64_t n, double scale, uint64_t *state)
 {
     struct pair *pair = calloc(1, sizeof(*pair));
-    pair->tensor = (struct tensor){calloc(n + 1, sizeof(float)), n, (uint8_t)dtype};
+    pair->tensor = (struct device_tensor){calloc(n + 1, sizeof(float)), n, (uint8_t)dtype};
     for (uint64_t i = 0; i < n; i++) {
         char *at = (char *)pair->tensor.at + i * dtype_bytes(dtype);
         slow_write(dtype, scale * random_number(state), at);
@@ -153,7 +153,8 @@ static void test_sgd(enum dtype dtype)
 }
 
 /* A list of all dtypes, with one tensor that is empty. */
-static void list_new(struct pair *pairs[MAX_LIST], struct tensor list[MAX_LIST], double scale)
+static void list_new(struct pair *pairs[MAX_LIST], struct device_tensor list[MAX_LIST],
+                     double scale)
 {
     static const uint64_t sizes[MAX_LIST] = {2049, 0, 1000, 7};
     static const enum dtype dtypes[MAX_LIST] = {DTYPE_FP32, DTYPE_BF16, DTYPE_BF16, DTYPE_FP16};
@@ -186,7 +187,7 @@ static bool is_scaled(struct pair *pairs[MAX_LIST], double factor)
 static void test_clip(double max_norm)
 {
     struct pair *pairs[MAX_LIST];
-    struct tensor list[MAX_LIST];
+    struct device_tensor list[MAX_LIST];
     float squares = -1;
     double sum = 0;
 
@@ -196,40 +197,30 @@ static void test_clip(double max_norm)
             sum += pow(pairs[k]->want[i], 2);
     }
     const struct work norm = {.kind = WORK_SQUARES,
-                              .is.squares = {list, MAX_LIST, false, 0, &squares}};
+                              .is.squares = {list, MAX_LIST, false, &squares}};
     run_work(&norm);
     is_near(squares, sum, 1e-7, "the sum of squares of a list of all dtypes");
 
     const struct work clip = {.kind = WORK_SCALE,
-                              .is.scale = {list, MAX_LIST, &squares, (float)max_norm, 0}};
+                              .is.scale = {list, MAX_LIST, &squares, (float)max_norm}};
     run_work(&clip);
     const float factor = fminf(1, (float)max_norm / (sqrtf(squares) + 1e-6f));
     ok(is_scaled(pairs, factor), "gradients of norm %.1f are clipped to %.0f", sqrt(sum), max_norm);
     list_free(pairs);
 }
 
-static void test_scale(void)
-{
-    struct pair *pairs[MAX_LIST];
-    struct tensor list[MAX_LIST];
-    list_new(pairs, list, 1);
-    const struct work work = {.kind = WORK_SCALE, .is.scale = {list, MAX_LIST, NULL, 0, 0.75f}};
-    run_work(&work);
-    ok(is_scaled(pairs, 0.75), "a list is multiplied by a factor");
-    list_free(pairs);
-}
-
 static void test_scaler(double bad, double want)
 {
     struct pair *pairs[MAX_LIST];
-    struct tensor list[MAX_LIST];
+    struct device_tensor list[MAX_LIST];
     float found = -1;
 
     list_new(pairs, list, 1);
     if (bad != 0)
         slow_write(DTYPE_BF16, bad, (char *)list[2].at + 2 * 999);
-    const struct work work = {.kind = WORK_SQUARES,
-                              .is.squares = {list, MAX_LIST, true, 1.0f / 1024, &found}};
+    struct step_state state = {.loss_scale = 1024};
+    const struct work work = {
+        .kind = WORK_SQUARES, .state = &state, .is.squares = {list, MAX_LIST, true, &found}};
     run_work(&work);
     is_near(found, want, 0, "the scaler finds %g", bad);
     if (bad == 0)
@@ -246,8 +237,39 @@ static void test_loss(void)
     is_near(loss, 2.25, 0, "the step's loss becomes a number");
 }
 
+/* torch's GradScaler: half of it at once, twice of it after 2000 steps without infinities. */
+static void test_step_end(void)
+{
+    struct step_state state = {.loss = 3,
+                               .loss_scale = 8,
+                               .loss_factor = 0.5f,
+                               .grad_scale = 4,
+                               .microbatches = 2,
+                               .scales = true};
+    struct step_result results[2] = {{0}};
+    const float found = 1;
+    const struct work verdict = {.kind = WORK_VERDICT, .state = &state, .is.verdict = &found};
+    const struct work end = {.kind = WORK_STEP_END, .state = &state, .is.results = results};
+
+    run_work(&verdict);
+    run_work(&end);
+    ok(results[0].ended && results[0].skipped && results[0].loss == 3, "a step's end is noted");
+    ok(state.loss == 0 && !state.inf_found, "and the state is ready for the next");
+    ok(state.loss_scale == 4 && state.grad_scale == 2, "infinities halve the loss scale");
+    for (int i = 0; i < 1999; i++)
+        run_work(&end);
+    ok(state.loss_scale == 4, "1999 steps without do not change it");
+    run_work(&end);
+    ok(state.loss_scale == 8 && state.grad_scale == 4, "after 2000 it is doubled");
+    state.scales = false;
+    state.inf_found = true;
+    run_work(&end);
+    ok(state.loss_scale == 8, "without a scaler it stays");
+}
+
 int main(void)
 {
+    test_step_end();
     test_adamw(DTYPE_FP32, DTYPE_FP32, 1, 1e-6);
     test_adamw(DTYPE_FP32, DTYPE_FP32, 1023, 1e-6);
     test_adamw(DTYPE_FP32, DTYPE_FP32, 1024, 1e-6);
@@ -258,7 +280,6 @@ int main(void)
     test_sgd(DTYPE_BF16);
     test_clip(10);
     test_clip(1000000);
-    test_scale();
     test_scaler(0, 0);
     test_scaler(INFINITY, 1);
     test_scaler((double)NAN, 1);

@@ -27,9 +27,9 @@ static void write_document(const struct json_at *at, char *name)
     text_release(&text);
 }
 
-/* The words of the case; units from a file have that file's name. */
-static int fill_args(const struct oracle_case *of, struct oracle_plan *plan, char *args[MAX_ARGS],
-                     char units[40])
+/* The words of the case, then more; units from a file have that file's name. */
+static int fill_args(const struct oracle_case *of, const char *const *more,
+                     struct oracle_plan *plan, char *args[MAX_ARGS], char units[40])
 {
     int n = 0;
 
@@ -37,11 +37,20 @@ static int fill_args(const struct oracle_case *of, struct oracle_plan *plan, cha
     args[n++] = plan->model_file;
     for (uint32_t i = 0; i < of->n_arg && n < MAX_ARGS - 1; i++)
         args[n++] = strcmp(of->args[i], "@units_file") == 0 ? units : (char *)of->args[i];
+    for (; *more && n < MAX_ARGS - 1; more++)
+        args[n++] = (char *)*more;
     args[n] = NULL;
     return n;
 }
 
 enum status oracle_plan_init(const struct oracle_case *of, struct oracle_plan *out, struct err *err)
+{
+    static const char *const nothing[] = {NULL};
+    return oracle_plan_init_with(of, nothing, out, err);
+}
+
+enum status oracle_plan_init_with(const struct oracle_case *of, const char *const *more,
+                                  struct oracle_plan *out, struct err *err)
 {
     char *args[MAX_ARGS], units[40] = "";
 
@@ -52,7 +61,7 @@ enum status oracle_plan_init(const struct oracle_case *of, struct oracle_plan *o
         write_document(&of->units_file, out->units_file);
         snprintf(units, sizeof units, "@%s", out->units_file);
     }
-    const int n = fill_args(of, out, args, units);
+    const int n = fill_args(of, more, out, args, units);
     enum status status = options_parse(&sim, n, args, &out->options, err);
     return status ? status : prepare(&out->options, &out->prepared, err);
 }

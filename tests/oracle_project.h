@@ -20,6 +20,9 @@ struct oracle_plan {
 
 enum status oracle_plan_init(const struct oracle_case *of, struct oracle_plan *out,
                              struct err *err);
+/* With further words for the command line, which end with NULL. */
+enum status oracle_plan_init_with(const struct oracle_case *of, const char *const *more,
+                                  struct oracle_plan *out, struct err *err);
 void oracle_plan_release(struct oracle_plan *plan);
 
 /* One event more than the file can say: in which span, and what a pack reads. */

@@ -43,6 +43,7 @@ enum status command_unknown(const char *name, struct err *err);
 
 enum status cmd_sim(struct options *options, struct output *out, struct err *err);
 enum status cmd_plan(struct options *options, struct output *out, struct err *err);
+enum status cmd_run(struct options *options, struct output *out, struct err *err);
 enum status cmd_explain(struct options *options, struct output *out, struct err *err);
 enum status cmd_compare(struct options *options, struct output *out, struct err *err);
 enum status cmd_check(struct options *options, struct output *out, struct err *err);

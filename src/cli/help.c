@@ -80,7 +80,8 @@ void help_overview(struct text *out)
     text_add(out, "  0  ok\n"
                   "  1  the answer is no: over an explicit --memory, findings in a trace\n"
                   "  2  the command line asks for something that does not exist\n"
+                  "  3  a device that is not usable here\n"
                   "  4  a file that cannot be read or written, or makes no sense\n"
-                  "  5  the program that was built is not safe to run\n"
+                  "  5  the program that was built is not safe to run, or a run failed\n"
                   "  6  the run history cannot be read or written\n");
 }

@@ -82,24 +82,45 @@ static enum status open_store(struct history *history)
     return status == STATUS_OK ? store_open(history->path, &history->store, &history->err) : status;
 }
 
-void history_put(struct history *history, struct sim_report *report)
+/* Whether anything is to be stored, and can be. */
+static bool is_storing(struct history *history)
+{
+    if (option_given(history->options, OPTION_NO_DB) || history->err.status != STATUS_OK)
+        return false;
+    if (!history->store && open_store(history) != STATUS_OK)
+        return false;
+    arena_reset(&history->run);
+    return true;
+}
+
+static void put(struct history *history, const struct run *run, struct sim_report *report)
 {
     int64_t id;
-    if (option_given(history->options, OPTION_NO_DB) || history->err.status != STATUS_OK)
-        return;
-    if (!history->store && open_store(history) != STATUS_OK)
-        return;
-
-    struct run run;
-    arena_reset(&history->run);
-    record_run(report, history->kind, command_line(history->options, &history->run), &history->run,
-               &run);
-    run.group = history->group;
-    if (store_put(history->store, &run, &id, &history->err) != STATUS_OK)
+    if (store_put(history->store, run, &id, &history->err) != STATUS_OK)
         return;
     report->run_id = history->last_id = id;
     if (history->n++ == 0)
         history->first_id = id;
+}
+
+void history_put(struct history *history, struct sim_report *report)
+{
+    struct run run;
+    if (!is_storing(history))
+        return;
+    record_run(report, history->kind, command_line(history->options, &history->run), &history->run,
+               &run);
+    run.group = history->group;
+    put(history, &run, report);
+}
+
+void history_put_real(struct history *history, const struct run_report *report)
+{
+    struct run run;
+    if (!is_storing(history))
+        return;
+    run_report_record(report, command_line(history->options, &history->run), &history->run, &run);
+    put(history, &run, report->sim);
 }
 
 /* "~" in place of the home folder, so that a page that is shown to others does not tell it. */

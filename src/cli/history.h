@@ -9,7 +9,7 @@
 #define SRC_CLI_HISTORY_H
 
 #include "db/store.h"
-#include "src/cli/sim_report.h"
+#include "src/cli/run_report.h"
 
 /* --db FILE, else UNSHARD_DB, else the default; STATUS_USAGE for no name, and without a home. */
 enum status history_path(const struct options *options, struct arena *arena, const char **out,
@@ -32,6 +32,8 @@ enum status history_begin(const struct options *options, enum run_kind kind,
                           struct history *history, struct err *err);
 /* Sets the report's run_id, unless --no-db is given or something failed. */
 void history_put(struct history *history, struct sim_report *report);
+/* The same of a real run, whose prediction gets the run_id. */
+void history_put_real(struct history *history, const struct run_report *report);
 /* "run 17 stored in FILE", or nothing where nothing was stored. */
 void history_text(const struct history *history, const struct term *term, struct text *out);
 /* STATUS_DB and a warning where something failed. */

@@ -41,6 +41,14 @@ const struct command commands[] = {
          "exit code is 1. " MODEL_WORDS,
      .operand = "model", .operand_hint = "give a name of 'unshard model list' or a config.json",
      .run = cmd_plan},
+    {"run", COMMAND_RUN, "MODEL", "really run training steps, on ranks of this machine",
+     .about =
+         "Execute the program that 'unshard sim --ops native --behavior unshard' simulates: real "
+         "memory at the same addresses, real casts and collectives, real gradients, on processes "
+         "of this machine. What was measured is stored and printed beside the prediction. A run "
+         "that fails is stored with what each rank finished last; its exit code is 5. " MODEL_WORDS,
+     .operand = "model", .operand_hint = "give a name of 'unshard model list' or a config.json",
+     .run = cmd_run},
     {"explain", COMMAND_EXPLAIN, "RUN | MODEL", "why a step takes that long, and what would help",
      .about = "Tell why a step takes as long as it does: its critical path; the time in which "
               "nothing computes, by what held it; the five costliest stalls; and remedies, each "

@@ -11,9 +11,9 @@
 #include "src/program.h"
 
 enum {
-    STORING = COMMAND_SIM | COMMAND_PLAN, /* the commands that store what they find */
-    STEP = STORING | COMMAND_EXPLAIN,     /* those that build a program */
-    UNITS = STEP | COMMAND_CHECK,         /* those that cut a model into units */
+    STORING = COMMAND_SIM | COMMAND_PLAN | COMMAND_RUN, /* the commands that store what they find */
+    STEP = STORING | COMMAND_EXPLAIN,                   /* those that build a program */
+    UNITS = STEP | COMMAND_CHECK,                       /* those that cut a model into units */
 };
 
 #define X(id, name) [SYSTEM_##id] = name,
@@ -35,9 +35,10 @@ static const char *const reshard_words[] = {[RESHARD_AUTO] = "auto",
                                             NULL};
 static const char *const ac_words[] = {
     [AC_NONE] = "none", [AC_FULL] = "full", [AC_OP] = "op", NULL};
-static const char *const ops_words[] = {
-    [OPS_TORCH_EAGER] = "torch-eager", [OPS_TORCH_COMPILE] = "torch-compile",
-    [OPS_NATIVE] = "native", NULL};
+static const char *const ops_words[] = {[OPS_TORCH_EAGER] = "torch-eager",
+                                        [OPS_TORCH_COMPILE] = "torch-compile",
+                                        [OPS_NATIVE] = "native",
+                                        NULL};
 static const char *const optimizer_words[] = {
     [OPTIMIZER_ADAMW] = "adamw-fused", [OPTIMIZER_SGD] = "sgd", NULL};
 static const char *const norm_words[] = {
@@ -71,6 +72,7 @@ static const char *const section_words[] = {[SECTION_INIT] = "init",
                                             [SECTION_STEADY] = "steady",
                                             [SECTION_N] = "all",
                                             NULL};
+static const char *const device_words[] = {"host", "cuda", NULL};
 static const char *const color_words[] = {
     [COLOR_AUTO] = "auto", [COLOR_ALWAYS] = "always", [COLOR_NEVER] = "never", NULL};
 
@@ -80,8 +82,11 @@ const struct option_info option_table[OPTION_N] = {
         "cluster", STEP, OPTION_TEXT, "NAME|FILE", .initial = "h100-sxm", .in_force = true,
         .help = "the GPUs, links and host: a name of 'unshard cluster list' or a file like those"},
     [OPTION_GPUS] = {
-        "gpus", UNITS, OPTION_COUNT, "N", .least = 1, .most = PLAN_MAX_RANKS, .initial = "8",
-        .in_force = true, .help = "GPUs in all; each is one rank"},
+        "gpus", UNITS & ~COMMAND_RUN, OPTION_COUNT, "N", .least = 1, .most = PLAN_MAX_RANKS,
+        .initial = "8", .in_force = true, .help = "GPUs in all; each is one rank"},
+    [OPTION_RANKS] = {
+        "ranks", COMMAND_RUN, OPTION_COUNT, "N", .least = 1, .most = 256, .initial = "2",
+        .help = "ranks in all, each a process on this machine"},
     [OPTION_NODES] = {
         "nodes", UNITS, OPTION_COUNT, "N", .least = 1, .most = PLAN_MAX_RANKS,
         .otherwise = "GPUs / 8, rounded up", .in_force = true,
@@ -158,10 +163,10 @@ const struct option_info option_table[OPTION_N] = {
         .in_force = true,
         .help = "fsdp1: what buffers are cast to, once, before the first step; no step changes by it"},
     [OPTION_BEHAVIOR] = {
-        "behavior", UNITS, OPTION_WORD, .words = behavior_words, .initial = "torch-2.11",
+        "behavior", UNITS, OPTION_WORD, .words = behavior_words, .initial_run = "unshard", .initial = "torch-2.11",
         .list = true, .in_force = true,
         .help = "which FSDP2 it is: releases up to 2.14, main of October 2026, the release 2.15.0, the "
-                "published form of mixed packing, or this program's own kernels"},
+                "published form of mixed packing, or this program's own kernels, the default of run"},
     [OPTION_ARRANGE] = {
         "arrange", STEP, OPTION_WORD, .words = arrange_words, .initial = "native", .list = true,
         .in_force = true,
@@ -261,9 +266,9 @@ const struct option_info option_table[OPTION_N] = {
                 "it but attention and every second matrix product; every:K: every K-th block as full, "
                 "the others not at all"},
     [OPTION_OPS] = {
-        "ops", STEP, OPTION_WORD, .words = ops_words, .initial = "torch-eager", .in_force = true,
+        "ops", STEP, OPTION_WORD, .words = ops_words, .initial_run = "native", .initial = "torch-eager", .in_force = true,
         .help = "whose operators and buffers a step has: PyTorch's, one by one or compiled block by "
-                "block, or our own, of llama, gpt2 and kda"},
+                "block, or our own, of llama, gpt2 and kda, which are what run takes"},
     [OPTION_NORM] = {
         "norm", STEP, OPTION_WORD, .words = norm_words, .initial = "fused", .in_force = true,
         .help = "RMSNorm as one kernel, or as the operators it is made of"},
@@ -283,6 +288,30 @@ const struct option_info option_table[OPTION_N] = {
         .in_force = true,
         .help = "freeze the model and train low-rank adapters of rank r beside the linear layers that "
                 "are named; without targets the family's own, of llama q_proj and v_proj"},
+    [OPTION_DEVICE] = {
+        "device", COMMAND_RUN, OPTION_WORD, .words = device_words, .initial = "host",
+        .help = "what executes: threads and memory of this machine, or a GPU"},
+    [OPTION_STEPS] = {
+        "steps", COMMAND_RUN, OPTION_COUNT, "N", .least = 1, .most = 1000000, .initial = "8",
+        .help = "optimizer steps to run"},
+    [OPTION_WARMUP] = {
+        "warmup", COMMAND_RUN, OPTION_COUNT, "N", .least = 1, .most = 1000000, .initial = "3",
+        .help = "steps that are run before any is measured"},
+    [OPTION_SEED] = {
+        "seed", COMMAND_RUN, OPTION_COUNT, "N", .initial = "1",
+        .help = "what parameters and tokens are drawn from"},
+    [OPTION_LR] = {
+        "lr", COMMAND_RUN, OPTION_REAL, "RATE", .otherwise = "0.001",
+        .help = "learning rate of the optimizer"},
+    [OPTION_SLOW_COMM] = {
+        "slow-comm", COMMAND_RUN, OPTION_REAL, "GB/S", .otherwise = "as fast as it is",
+        .help = "let each collective take as long as its bytes at this rate"},
+    [OPTION_DEBUG] = {
+        "debug", COMMAND_RUN, OPTION_TEXT, "WORDS", .otherwise = "none",
+        .help = "poison: fill freed memory with 0xA5; jitter=SEED: random delays on every stream; "
+                "alloc-bias=BYTES: count so many too much, which the check of memory has to find; "
+                "no-verify: run a program that is not proved safe; die=RANK, hang=RANK: in the "
+                "third step"},
     [OPTION_WHAT_IF] = {
         "what-if", COMMAND_SIM | COMMAND_EXPLAIN, OPTION_WORDS, .words = bracket_words,
         .help = bracket_help},
@@ -308,8 +337,10 @@ const struct option_info option_table[OPTION_N] = {
         "limit", COMMAND_HISTORY, OPTION_COUNT, "N", .least = 1, .most = INT64_MAX,
         .initial = "20", .help = "the newest N runs"},
     [OPTION_TIMEOUT] = {
-        "timeout", COMMAND_QUERY, OPTION_COUNT, "SECONDS", .most = 1000000000, .initial = "30",
-        .help = "how long the statement may take; 0: as long as it likes"},
+        "timeout", COMMAND_QUERY | COMMAND_RUN, OPTION_COUNT, "SECONDS", .most = 1000000000,
+        .initial = "30",
+        .help = "how long a statement may take, or a rank may keep the others waiting; 0: as long "
+                "as it likes"},
     [OPTION_DB] = {
         "db", STEP | COMMAND_COMPARE | COMMAND_HISTORY | COMMAND_QUERY | COMMAND_TRACE, OPTION_TEXT, "FILE",
         .otherwise = "UNSHARD_DB, else unshard/runs.db in XDG_DATA_HOME or ~/.local/share",

@@ -27,12 +27,14 @@ enum command_bits {
     COMMAND_TRACE = 512,
     COMMAND_CHECK = 1024,
     COMMAND_COMPARE = 2048,
+    COMMAND_RUN = 4096,
     COMMAND_ALL = 8191
 };
 
 enum option_id {
     OPTION_CLUSTER,
     OPTION_GPUS,
+    OPTION_RANKS,
     OPTION_NODES,
     OPTION_SEQ,
     OPTION_BATCH,
@@ -85,6 +87,13 @@ enum option_id {
     OPTION_MEMORY,
     OPTION_LAYERS,
     OPTION_LORA,
+    OPTION_DEVICE,
+    OPTION_STEPS,
+    OPTION_WARMUP,
+    OPTION_SEED,
+    OPTION_LR,
+    OPTION_SLOW_COMM,
+    OPTION_DEBUG,
     OPTION_WHAT_IF,
     OPTION_PROGRAM,
     OPTION_EXPAND,
@@ -129,6 +138,7 @@ struct option_info {
     const char *initial;      /* the default, as one would type it, or NULL */
     bool list;                /* `plan` takes several values, and compares them */
     const char *initial_list; /* the default of that where it is another, or NULL */
+    const char *initial_run;  /* the same of `run` */
     const char *otherwise;    /* what holds without value and default, in words, or NULL */
     bool in_force;            /* it shapes the answer, so it is printed with it */
     const char *help;

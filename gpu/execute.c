@@ -1,0 +1,410 @@
+/*
+ * The executing backend; see execute.h.
+ */
+#include "gpu/execute.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { POISON = 0xA5, FIRST_LOSS_SCALE = 65536 };
+
+/* Freed memory of one pool that nothing was written over yet. */
+struct freed {
+    char *at;
+    uint64_t bytes;
+};
+struct pending {
+    struct freed *at;
+    uint32_t n, cap;
+};
+
+struct executor {
+    struct execute_setup setup;
+    struct bind *bind;
+    struct arena arena;
+    struct rank_log *log;
+    struct step_state state;
+    struct work step_end;
+    struct pending pending[STREAM_N];
+    uint32_t step, n_launch; /* launches of this step so far */
+    uint64_t reserved_bytes; /* by segment operations so far */
+    uint32_t *ranks;
+};
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+struct executor *executor_new(const struct execute_setup *setup)
+{
+    struct executor *executor = calloc(1, sizeof *executor);
+
+    if (!executor)
+        err_out_of_memory(sizeof *executor);
+    executor->setup = *setup;
+    executor->log = &setup->log->rank[setup->rank];
+    arena_init(&executor->arena);
+    return executor;
+}
+
+void executor_free(struct executor *executor)
+{
+    if (!executor)
+        return;
+    bind_free(executor->bind);
+    arena_release(&executor->arena);
+    free(executor);
+}
+
+char *executor_member(struct executor *executor, uint32_t buffer, uint32_t member)
+{
+    return bind_address(executor->bind, executor->step,
+                        executor->setup.program->buffers[buffer].expanded + member);
+}
+
+/* ---- what is counted beside the program ---------------------------------------------------- */
+
+static uint64_t count_not_finite(const struct device_tensor *tensor)
+{
+    const struct op_tensor of = {.at = tensor->at, .n = tensor->n, .dtype = tensor->dtype};
+    enum { CHUNK = 4096 };
+    float values[CHUNK];
+    uint64_t count = 0;
+
+    for (uint64_t i = 0; i < tensor->n; i += CHUNK) {
+        const uint64_t n = tensor->n - i < CHUNK ? tensor->n - i : CHUNK;
+        host_widen(&of, i, n, values);
+        for (uint64_t j = 0; j < n; j++)
+            count += !isfinite(values[j]);
+    }
+    return count;
+}
+
+/* Gradients that the optimizer has read. */
+static void observe(void *context, const struct submission *submission)
+{
+    const struct executor *executor = context;
+    const struct device_setup *device = &executor->setup.device_setup;
+
+    if (submission->work->kind == WORK_UPDATE) {
+        const struct work_update *update = &submission->work->is.update;
+        for (uint32_t i = 0; i < update->n_list; i++)
+            executor->log->not_finite[submission->step] += count_not_finite(&update->list[i].grad);
+    }
+    if (device->observe)
+        device->observe(device->observe_context, submission);
+}
+
+static void check_memory(struct executor *executor)
+{
+    const struct execute_setup *setup = &executor->setup;
+    const uint64_t mapped_bytes = setup->device->mapped_bytes(setup->device_self);
+    struct rank_log *log = executor->log;
+    const uint32_t at = log->n_check < MEMORY_CHECKS ? log->n_check++ : MEMORY_CHECKS - 1;
+
+    log->checks[at] = (struct memory_check){.step = executor->step,
+                                            .reserved_bytes = executor->reserved_bytes +
+                                                              (uint64_t)setup->alloc_bias_bytes,
+                                            .mapped_bytes = mapped_bytes};
+}
+
+/* ---- backend ------------------------------------------------------------------------------- */
+
+static void set_groups(struct executor *executor, struct device_setup *device)
+{
+    const struct program *program = executor->setup.program;
+
+    for (uint32_t t = 0; t < program->n_task; t++) {
+        const uint8_t comm = program->tasks[t].comm;
+        if (comm == COMM_NONE || device->groups[comm].n > 0)
+            continue;
+        uint32_t *ranks = arena_array(&executor->arena, uint32_t, program->plan->world);
+        device->groups[comm] =
+            bind_group(program->plan, (enum comm)comm, executor->setup.rank, ranks);
+    }
+}
+
+static struct step_state first_state(const struct plan *plan, bool sums_microbatches)
+{
+    const bool scales = plan->options.scaler;
+    const float loss_scale = scales ? FIRST_LOSS_SCALE : 1;
+    const float loss_factor = sums_microbatches ? 1 : 1 / (float)plan->options.accum;
+
+    return (struct step_state){.loss_scale = loss_scale,
+                               .grad_scale = loss_scale * loss_factor,
+                               .loss_factor = loss_factor,
+                               .microbatches = (uint32_t)plan->options.accum,
+                               .scales = scales};
+}
+
+static enum status executor_open(void *self, const struct program *program,
+                                 const struct placement *placement, struct err *err)
+{
+    struct executor *executor = self;
+    const struct execute_setup *setup = &executor->setup;
+    struct device_setup device = setup->device_setup;
+
+    device.n_event = program->n_event;
+    device.observe = observe;
+    device.observe_context = executor;
+    device.last_task = executor->log->last_task;
+    set_groups(executor, &device);
+    executor->state = first_state(program->plan, setup->sums_microbatches);
+    executor->step_end = (struct work){
+        .kind = WORK_STEP_END, .state = &executor->state, .is.results = executor->log->results};
+    executor->bind = bind_new(&(struct bind_setup){.program = program,
+                                                   .placement = placement,
+                                                   .rank = setup->rank,
+                                                   .device = setup->device,
+                                                   .device_self = setup->device_self,
+                                                   .values = setup->values,
+                                                   .optimizer = &executor->setup.optimizer,
+                                                   .max_norm = setup->max_norm,
+                                                   .state = &executor->state});
+    return setup->device->open(setup->device_self, &device, err);
+}
+
+/* What was bound may point into what goes now. */
+static enum status executor_segment(void *self, const struct segment_op *op, struct err *err)
+{
+    struct executor *executor = self;
+    const struct execute_setup *setup = &executor->setup;
+    const bool maps = op->expandable ? op->act == SEGMENT_MAP : op->act == SEGMENT_RESERVE;
+    const bool unmaps = op->expandable ? op->act == SEGMENT_UNMAP : op->act == SEGMENT_RELEASE;
+
+    if (op->act == SEGMENT_UNMAP || op->act == SEGMENT_RELEASE) {
+        const enum status status = setup->device->drain(setup->device_self, err);
+        if (status != STATUS_OK)
+            return status;
+        bind_forget(executor->bind);
+        for (int s = 0; s < STREAM_N; s++)
+            executor->pending[s].n = 0;
+    }
+    executor->reserved_bytes += maps ? op->bytes : 0;
+    executor->reserved_bytes -= unmaps ? op->bytes : 0;
+    return setup->device->segment(setup->device_self, op, err);
+}
+
+static void begin_step(struct executor *executor, uint32_t step)
+{
+    executor->step = step;
+    executor->n_launch = 0;
+    executor->log->step = step;
+}
+
+static enum status submit(struct executor *executor, enum stream stream, const struct work *work,
+                          const struct launch *launch, unsigned parts, struct err *err)
+{
+    struct task_time *time =
+        rank_log_time(executor->setup.log, executor->setup.rank, launch->step, launch->task);
+    const struct submission submission = {.work = work,
+                                          .step = launch->step,
+                                          .task = launch->task,
+                                          .parts = (uint8_t)parts,
+                                          .stamp = &time->stamp};
+    return executor->setup.device->submit(executor->setup.device_self, stream, &submission, err);
+}
+
+/* ---- poison -------------------------------------------------------------------------------- */
+
+static enum status executor_touch(void *self, uint32_t expanded_id, uint64_t bytes,
+                                  enum stream pool, bool freed, struct err *err)
+{
+    struct executor *executor = self;
+    struct pending *pending = &executor->pending[pool];
+    char *at;
+
+    (void)err;
+    if (!executor->setup.device_setup.debug.poison || !freed || bytes == 0)
+        return STATUS_OK;
+    at = bind_address(executor->bind, executor->step, expanded_id);
+    pending->at = arena_grow(&executor->arena, pending->at, &pending->cap, pending->n + 1,
+                             sizeof *pending->at);
+    pending->at[pending->n++] = (struct freed){.at = at, .bytes = bytes};
+    return STATUS_OK;
+}
+
+static enum status fill_pending(struct executor *executor, enum stream pool, struct err *err)
+{
+    struct pending *pending = &executor->pending[pool];
+    enum status status = STATUS_OK;
+
+    for (uint32_t i = 0; i < pending->n && !status; i++) {
+        struct work *work = arena_array(&executor->arena, struct work, 1);
+        *work = (struct work){
+            .kind = WORK_FILL,
+            .is.fill = {.to = pending->at[i].at, .bytes = pending->at[i].bytes, .value = POISON}};
+        const struct submission submission = {.work = work, .step = executor->step};
+        status =
+            executor->setup.device->submit(executor->setup.device_self, pool, &submission, err);
+    }
+    pending->n = 0;
+    return status;
+}
+
+/* Before a launch: pools that it writes to. What another stream than the pool's writes first is not
+   ordered with a fill, so that nothing is filled then. Bodies write on their pool's own stream. */
+static enum status poison_before(struct executor *executor, const struct launch *launch,
+                                 struct err *err)
+{
+    const struct program *program = executor->setup.program;
+    const struct task *task = &program->tasks[launch->task];
+    bool writes[STREAM_N] = {[STREAM_C] = launch->body_op != NO_OP};
+    enum status status = STATUS_OK;
+
+    for (uint32_t i = 0; i < task->n_access; i++) {
+        const struct access *access = &program->accesses[task->access + i];
+        if (access->mode != ACCESS_READ)
+            writes[program->buffers[access->buffer].pool] = true;
+    }
+    for (int s = 0; s < STREAM_N && !status; s++)
+        if (writes[s] && s == task->stream)
+            status = fill_pending(executor, (enum stream)s, err);
+        else if (writes[s])
+            executor->pending[s].n = 0;
+    return status;
+}
+
+/* Steps in which nothing is bound for the first time. */
+static void count_instr(struct executor *executor, int64_t begin_ns, int64_t end_ns)
+{
+    if (executor->step <= executor->setup.placement->n_step)
+        return;
+    executor->log->instrs++;
+    executor->log->issue_ns += end_ns - begin_ns;
+}
+
+/* ---- launches ------------------------------------------------------------------------------ */
+
+/* Which ends of its task's time a launch is. */
+static unsigned parts_of(const struct program *program, const struct launch *launch)
+{
+    const struct task *task = &program->tasks[launch->task];
+
+    if (launch->body_op == NO_OP)
+        return STAMP_START | STAMP_END;
+    const struct body *body = &program->bodies->bodies[task->body];
+    return (launch->body_op == body->op ? STAMP_START : 0u) |
+           (launch->body_op == body->op + body->n_op - 1 ? STAMP_END : 0u);
+}
+
+static enum status submit_bound(struct executor *executor, const struct launch *launch,
+                                const struct bound *bound, struct err *err)
+{
+    const struct program *program = executor->setup.program;
+    const unsigned parts = parts_of(program, launch);
+    const enum stream stream = (enum stream)program->tasks[launch->task].stream;
+    enum status status = STATUS_OK;
+
+    for (uint32_t i = 0; i < bound->n_work && !status; i++) {
+        const unsigned first = i == 0 ? STAMP_START : 0;
+        const unsigned last = i + 1 == bound->n_work ? STAMP_END : 0;
+        status = submit(executor, stream, &bound->works[i], launch, parts & (first | last), err);
+    }
+    return status;
+}
+
+static enum status executor_launch(void *self, const struct launch *launch, struct err *err)
+{
+    struct executor *executor = self;
+    struct task_time *time =
+        rank_log_time(executor->setup.log, executor->setup.rank, launch->step, launch->task);
+    const int64_t begin_ns = now_ns();
+    struct bound bound;
+    enum status status;
+
+    if (launch->step != executor->step)
+        begin_step(executor, launch->step);
+    status = bind_launch(executor->bind, launch, executor->n_launch++, &bound, err);
+    if (!status && executor->setup.device_setup.debug.poison)
+        status = poison_before(executor, launch, err);
+    if (!status)
+        status = submit_bound(executor, launch, &bound, err);
+    if (time->launch_ns == 0)
+        time->launch_ns = begin_ns;
+    time->launched_ns = now_ns();
+    count_instr(executor, begin_ns, time->launched_ns);
+    return status;
+}
+
+static enum status executor_record(void *self, uint32_t event, enum stream stream, struct err *err)
+{
+    struct executor *executor = self;
+    const struct execute_setup *setup = &executor->setup;
+    const int64_t begin_ns = now_ns();
+    const enum status status = setup->device->record(setup->device_self, event, stream, err);
+
+    count_instr(executor, begin_ns, now_ns());
+    return status;
+}
+
+static enum status executor_wait(void *self, uint32_t event, enum stream stream, struct err *err)
+{
+    struct executor *executor = self;
+    const struct execute_setup *setup = &executor->setup;
+    const int64_t begin_ns = now_ns();
+    const enum status status = setup->device->wait(setup->device_self, event, stream, err);
+
+    count_instr(executor, begin_ns, now_ns());
+    return status;
+}
+
+static enum status executor_host_wait(void *self, uint32_t event, struct err *err)
+{
+    const struct execute_setup *setup = &((struct executor *)self)->setup;
+    return setup->device->host_wait(setup->device_self, event, err);
+}
+
+/* Three checks on the way, after init, the first step and the second; more at the end. */
+static enum status executor_step_end(void *self, uint32_t step, struct err *err)
+{
+    struct executor *executor = self;
+    const struct execute_setup *setup = &executor->setup;
+    const struct submission submission = {.work = &executor->step_end, .step = step};
+    enum status status = STATUS_OK;
+
+    if (step > 0)
+        status = setup->device->submit(setup->device_self, STREAM_C, &submission, err);
+    if (executor->log->n_check < MEMORY_CHECKS - 1)
+        check_memory(executor);
+    begin_step(executor, step + 1);
+    return status;
+}
+
+static enum status executor_finish(void *self, struct err *err)
+{
+    struct executor *executor = self;
+    const struct execute_setup *setup = &executor->setup;
+    enum status status = setup->device->drain(setup->device_self, err);
+
+    executor->step--; /* the last one, whose placement holds */
+    if (status == STATUS_OK)
+        check_memory(executor);
+    if (status == STATUS_OK && setup->at_end)
+        status = setup->at_end(setup->at_end_context, executor, err);
+    return status;
+}
+
+static void executor_close(void *self)
+{
+    struct executor *executor = self;
+    executor->setup.device->close(executor->setup.device_self);
+}
+
+const struct backend_ops execute_backend = {
+    .name = "run",
+    .open = executor_open,
+    .segment = executor_segment,
+    .launch = executor_launch,
+    .record = executor_record,
+    .wait = executor_wait,
+    .host_wait = executor_host_wait,
+    .touch = executor_touch,
+    .step_end = executor_step_end,
+    .finish = executor_finish,
+    .close = executor_close,
+};

@@ -1,0 +1,209 @@
+/*
+ * One rank of a run: agree with the others, execute, say how it ended. See ranks.h.
+ */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "gpu/ranks.h"
+#include "src/exec.h"
+#include "src/hash.h"
+
+enum { FATAL_STEP = 3 };
+
+/* What ranks hold against each other; names for the message. X(field, name) */
+#define AGREED(X)             \
+    X(program, "program")     \
+    X(placement, "placement") \
+    X(settings, "settings of the run")
+
+struct agreed {
+#define X(field, name) uint64_t field;
+    AGREED(X)
+#undef X
+};
+
+struct rank_run {
+    const struct run_job *job;
+    uint32_t rank;
+    const struct transport_ops *transport;
+    void *transport_self;
+    struct run_log *log;
+    struct arena arena;
+};
+
+/* ---- agreement ----------------------------------------------------------------------------- */
+
+static const char *first_difference(const struct agreed *a, const struct agreed *b)
+{
+#define X(field, name)        \
+    if (a->field != b->field) \
+        return name;
+    AGREED(X)
+#undef X
+    return NULL;
+}
+
+static enum status exchange_agreed(struct rank_run *run, const struct agreed *mine,
+                                   struct agreed *all, struct err *err)
+{
+    const uint32_t ranks = run->job->ranks;
+    const void **send = (const void **)arena_array(&run->arena, void *, ranks);
+    void **recv = arena_array(&run->arena, void *, ranks);
+    enum status status;
+
+    for (uint32_t r = 0; r < ranks; r++) {
+        send[r] = mine;
+        recv[r] = &all[r];
+    }
+    status =
+        run->transport->exchange(run->transport_self, GROUP_CONTROL, send, recv, sizeof *mine, err);
+    if (status == STATUS_OK)
+        status = run->transport->wait(run->transport_self, GROUP_CONTROL, err);
+    all[run->rank] = *mine;
+    return status;
+}
+
+/* Every rank finds the same difference, the first to rank 0. */
+static enum status agree(struct rank_run *run, struct err *err)
+{
+    const struct run_job *job = run->job;
+    const struct agreed mine = {.program = program_hash(job->program),
+                                .placement = placement_hash(job->placement),
+                                .settings = job->settings_hash};
+    struct agreed *all = arena_array(&run->arena, struct agreed, job->ranks);
+    enum status status = exchange_agreed(run, &mine, all, err);
+
+    for (uint32_t r = 1; r < job->ranks && status == STATUS_OK; r++) {
+        const char *what = first_difference(&all[0], &all[r]);
+        if (what)
+            status = err_set(err, STATUS_RUN,
+                             "rank %u has another %s than rank 0: start all with the same options "
+                             "and the same version",
+                             r, what);
+    }
+    return status;
+}
+
+static void set_transport_groups(struct rank_run *run, struct transport_setup *setup)
+{
+    const struct program *program = run->job->program;
+    uint32_t *all = arena_array(&run->arena, uint32_t, run->job->ranks);
+
+    for (uint32_t t = 0; t < program->n_task; t++) {
+        const uint8_t comm = program->tasks[t].comm;
+        if (comm != COMM_NONE && setup->groups[comm].n == 0)
+            setup->groups[comm] = bind_group(program->plan, (enum comm)comm, run->rank,
+                                             arena_array(&run->arena, uint32_t, run->job->ranks));
+    }
+    for (uint32_t r = 0; r < run->job->ranks; r++)
+        all[r] = r;
+    setup->groups[GROUP_CONTROL] =
+        (struct comm_group){.n = run->job->ranks, .me = run->rank, .ranks = all};
+}
+
+static enum status open_transport(struct rank_run *run, struct err *err)
+{
+    struct transport_setup setup = {
+        .rank = run->rank, .ranks = run->job->ranks, .timeout_ns = run->job->timeout_ns};
+
+    set_transport_groups(run, &setup);
+    return run->transport->open(run->transport_self, &setup, err);
+}
+
+/* ---- execution ----------------------------------------------------------------------------- */
+
+/* For tests of how a run ends when a rank does not go on. */
+static void fail_on_purpose(void *context, const struct submission *submission)
+{
+    const struct rank_run *run = context;
+    const struct run_job *job = run->job;
+
+    if (submission->step == FATAL_STEP && job->die_rank == (int64_t)run->rank)
+        raise(SIGKILL);
+    while (submission->step == FATAL_STEP && job->hang_rank == (int64_t)run->rank)
+        pause();
+    if (job->observe)
+        job->observe(job->context, submission);
+}
+
+static enum status end_rank(void *context, struct executor *executor, struct err *err)
+{
+    struct rank_run *run = context;
+    return run->job->at_end(run->job->context, run->rank, executor, err);
+}
+
+static enum status execute(struct rank_run *run, struct host_device *device,
+                           const struct values *values, struct err *err)
+{
+    const struct run_job *job = run->job;
+    const struct execute_setup setup = {.program = job->program,
+                                        .placement = job->placement,
+                                        .rank = run->rank,
+                                        .device = &host_device_ops,
+                                        .device_self = device,
+                                        .device_setup = {.rank = run->rank,
+                                                         .ranks = job->ranks,
+                                                         .debug = job->debug,
+                                                         .timeout_ns = job->timeout_ns,
+                                                         .transport = run->transport,
+                                                         .transport_self = run->transport_self,
+                                                         .observe = fail_on_purpose,
+                                                         .observe_context = run},
+                                        .values = values,
+                                        .optimizer = job->optimizer,
+                                        .max_norm = job->max_norm,
+                                        .sums_microbatches = job->sums_microbatches,
+                                        .alloc_bias_bytes = job->alloc_bias_bytes,
+                                        .log = run->log,
+                                        .at_end = job->at_end ? end_rank : NULL,
+                                        .at_end_context = run};
+    struct executor *executor = executor_new(&setup);
+    const enum status status = exec_program(job->program, EXEC_EXPANDED, job->placement, job->steps,
+                                            &execute_backend, executor, err);
+
+    executor_free(executor);
+    return status;
+}
+
+static enum status run_all(struct rank_run *run, struct err *err)
+{
+    struct host_device *device = host_device_new();
+    struct values values;
+    enum status status = STATUS_OK;
+
+    if (run->transport)
+        status = open_transport(run, err);
+    if (run->transport && status == STATUS_OK)
+        status = agree(run, err);
+    if (status == STATUS_OK)
+        status = run->job->values(run->job->context, run->rank, &values, err);
+    if (status == STATUS_OK)
+        status = execute(run, device, &values, err);
+    if (run->transport)
+        run->transport->close(run->transport_self);
+    host_device_free(device);
+    return status;
+}
+
+enum status run_rank(const struct run_job *job, uint32_t rank,
+                     const struct transport_ops *transport, void *transport_self,
+                     struct run_log *log, struct err *err)
+{
+    struct rank_log *mine = &log->rank[rank];
+    struct rank_run run = {.job = job,
+                           .rank = rank,
+                           .transport = transport,
+                           .transport_self = transport_self,
+                           .log = log};
+    struct err why = {0};
+
+    arena_init(&run.arena);
+    const enum status status = run_all(&run, &why);
+    arena_release(&run.arena);
+    mine->status = status;
+    mine->err = why;
+    mine->ended = true;
+    return status == STATUS_OK ? status : err_set(err, status, "%s", why.text);
+}

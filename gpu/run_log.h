@@ -1,0 +1,59 @@
+/*
+ * What ranks note of a run while it runs: times of tasks, losses, checks of memory, how each ended.
+ *
+ * One block of memory that all ranks share where they were forked, so that what a rank noted is there
+ * when the rank is not. Measured, and so no part of the program. Each rank writes its own part only;
+ * others read it when the rank has ended, but for what is atomic.
+ */
+#ifndef GPU_RUN_LOG_H
+#define GPU_RUN_LOG_H
+
+#include "gpu/device.h"
+
+/* Of one task in one step, in ns of CLOCK_MONOTONIC; 0: it was not launched. */
+struct task_time {
+    int64_t launch_ns, launched_ns; /* the host is at it */
+    struct stamp stamp;
+};
+
+/* Reserved bytes by the program's account and by the system's. */
+struct memory_check {
+    uint32_t step;
+    uint64_t reserved_bytes, mapped_bytes;
+};
+enum { MEMORY_CHECKS = 5 };
+
+struct rank_log {
+    _Atomic uint32_t last_task[STREAM_N]; /* 1 + the task that a stream finished last */
+    _Atomic uint32_t step;                /* that the host is in */
+    _Atomic bool ended;
+    enum status status;
+    struct err err;
+    struct memory_check checks[MEMORY_CHECKS];
+    uint32_t n_check;
+    uint64_t hash;   /* of program, placement and layout */
+    uint64_t instrs; /* issued by the host once all is bound, and how long it was at them */
+    int64_t issue_ns;
+    struct task_time *times;     /* [step 0 … steps][task] */
+    struct step_result *results; /* [step 0 … steps] */
+    uint64_t *not_finite;        /* elements of gradients, [step 0 … steps] */
+};
+
+struct run_log {
+    uint32_t ranks, steps, n_task;
+    size_t bytes;
+    struct rank_log *rank;
+};
+
+/* STATUS_RUN where so much memory cannot be had. */
+enum status run_log_new(uint32_t ranks, uint32_t steps, uint32_t n_task, struct run_log **out,
+                        struct err *err);
+void run_log_free(struct run_log *log);
+
+static inline struct task_time *rank_log_time(const struct run_log *log, uint32_t rank,
+                                              uint32_t step, uint32_t task)
+{
+    return &log->rank[rank].times[(size_t)step * log->n_task + task];
+}
+
+#endif

@@ -1,0 +1,178 @@
+/*
+ * Options to a job; see run_job.h.
+ */
+#include "src/cli/run_job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/hash.h"
+
+enum { DEFAULT_STEPS_MEASURED = 5 };
+
+/* ---- --debug ------------------------------------------------------------------------------- */
+
+static enum status take_number(const char *word, const char *value, int64_t *out, struct err *err)
+{
+    uint64_t number;
+    if (!text_to_u64(value, &number) || number > INT64_MAX)
+        return err_set(err, STATUS_USAGE, "--debug: '%.40s' is not a whole number from 0 on", word);
+    *out = (int64_t)number;
+    return STATUS_OK;
+}
+
+/* One word, with its value behind '='. */
+static enum status take_word(const char *word, struct run_debug *out, struct err *err)
+{
+    static const char *const names[] = {"poison",   "no-verify", "jitter=SEED", "alloc-bias=BYTES",
+                                        "die=RANK", "hang=RANK", NULL};
+    const char *value = strchr(word, '=');
+    const size_t length = value ? (size_t)(value - word) : strlen(word);
+    int64_t seed = 0;
+    enum status status = STATUS_OK;
+
+    if (!strcmp(word, "poison"))
+        out->poison = true;
+    else if (!strcmp(word, "no-verify"))
+        out->verify = false;
+    else if (value && length == 6 && !strncmp(word, "jitter", length))
+        status = take_number(word, value + 1, &seed, err);
+    else if (value && length == 10 && !strncmp(word, "alloc-bias", length))
+        status = take_number(word, value + 1, &out->alloc_bias_bytes, err);
+    else if (value && length == 3 && !strncmp(word, "die", length))
+        status = take_number(word, value + 1, &out->die_rank, err);
+    else if (value && length == 4 && !strncmp(word, "hang", length))
+        status = take_number(word, value + 1, &out->hang_rank, err);
+    else {
+        err_set(err, STATUS_USAGE, "--debug: unknown word '%.40s'", word);
+        return options_hint(
+            err, word, names,
+            "poison, no-verify, jitter=SEED, alloc-bias=BYTES, die=RANK, hang=RANK");
+    }
+    if (seed > 0)
+        out->jitter_seed = (uint64_t)seed;
+    return status;
+}
+
+enum status run_debug_parse(const char *words, struct run_debug *out, struct err *err)
+{
+    struct run_debug debug = {.verify = true, .die_rank = -1, .hang_rank = -1};
+    enum status status = STATUS_OK;
+    char word[64];
+
+    while (words && *words && status == STATUS_OK) {
+        const size_t length = strcspn(words, ",");
+        snprintf(word, sizeof word, "%.*s", (int)(length < 60 ? length : 60), words);
+        status = take_word(word, &debug, err);
+        words += length + (words[length] == ',');
+    }
+    if (status == STATUS_OK)
+        *out = debug;
+    return status;
+}
+
+/* ---- the job ------------------------------------------------------------------------------- */
+
+enum status run_refuse(const struct options *options, struct err *err)
+{
+    if (option_number(options, OPTION_DEVICE) != 0)
+        return err_set(err, STATUS_DEVICE,
+                       "this build has no device cuda; take --device host, or build with CUDA");
+    if (option_number(options, OPTION_SYSTEM) == SYSTEM_FSDP1)
+        return err_set(err, STATUS_USAGE,
+                       "fsdp1 is simulated only: record_stream ties its memory to time, so that "
+                       "nothing has an address before the run");
+    if (option_number(options, OPTION_OPS) != OPS_NATIVE)
+        return err_set(err, STATUS_USAGE,
+                       "what PyTorch launches cannot be run here; leave --ops native");
+    if (option_number(options, OPTION_WARMUP) >= option_number(options, OPTION_STEPS))
+        return err_set(err, STATUS_USAGE, "--warmup %llu leaves none of --steps %llu to measure",
+                       (unsigned long long)option_number(options, OPTION_WARMUP),
+                       (unsigned long long)option_number(options, OPTION_STEPS));
+    return STATUS_OK;
+}
+
+static double real_or(const struct options *options, enum option_id id, double otherwise)
+{
+    return option_given(options, id) ? options->values[id].real : otherwise;
+}
+
+static struct optimizer_options optimizer_from(const struct options *options)
+{
+    return (struct optimizer_options){.adamw = option_number(options, OPTION_OPTIMIZER) ==
+                                               OPTIMIZER_ADAMW,
+                                      .lr = real_or(options, OPTION_LR, 1e-3),
+                                      .beta1 = 0.9,
+                                      .beta2 = 0.95,
+                                      .eps = 1e-8,
+                                      .weight_decay = 0.1};
+}
+
+/* What changes numbers and is in no program. */
+static uint64_t settings_hash(const struct run_asked *asked)
+{
+    const struct run_job *job = &asked->job;
+    const double reals[] = {job->optimizer.lr,  job->optimizer.beta1,        job->optimizer.beta2,
+                            job->optimizer.eps, job->optimizer.weight_decay, (double)job->max_norm};
+    uint64_t hash = hash_add(job->steps, asked->real.seed);
+
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
+        uint64_t bits;
+        memcpy(&bits, &reals[i], sizeof bits);
+        hash = hash_add(hash, bits);
+    }
+    return hash_add(hash, job->optimizer.adamw);
+}
+
+static enum status make_values(void *context, uint32_t rank, struct values *out, struct err *err)
+{
+    struct run_asked *asked = context;
+
+    (void)err;
+    asked->seeded =
+        (struct seeded_values){.plan = asked->plan, .seed = asked->real.seed, .rank = rank};
+    *out = values_seeded(&asked->seeded);
+    return STATUS_OK;
+}
+
+enum status run_asked_make(const struct options *options, const struct prepared *prepared,
+                           const struct placement *placement, struct run_asked *out,
+                           struct err *err)
+{
+    const uint64_t timeout_s = option_number(options, OPTION_TIMEOUT);
+    enum status status;
+
+    *out = (struct run_asked){.plan = &prepared->plan,
+                              .real = {.device = "host",
+                                       .transport = prepared->plan.world > 1 ? "shm" : "none",
+                                       .seed = option_number(options, OPTION_SEED),
+                                       .warmup = option_number(options, OPTION_WARMUP)}};
+    status = run_debug_parse(option_text(options, OPTION_DEBUG), &out->debug, err);
+    if (status != STATUS_OK)
+        return status;
+    out->job = (struct run_job){
+        .program = &prepared->program,
+        .placement = placement,
+        .ranks = (uint32_t)prepared->plan.world,
+        .steps = (uint32_t)option_number(options, OPTION_STEPS),
+        .optimizer = optimizer_from(options),
+        .max_norm = (float)real_or(options, OPTION_CLIP, 0),
+        .timeout_ns = (int64_t)(timeout_s > 0 ? timeout_s : 1000000000) * 1000000000,
+        .debug = {.poison = out->debug.poison,
+                  .jitter_seed = out->debug.jitter_seed,
+                  .slow_comm = option_given(options, OPTION_SLOW_COMM),
+                  .slow_bytes_per_s = real_or(options, OPTION_SLOW_COMM, 0) * 1e9},
+        .alloc_bias_bytes = out->debug.alloc_bias_bytes,
+        .die_rank = out->debug.die_rank,
+        .hang_rank = out->debug.hang_rank,
+        .context = out,
+        .values = make_values};
+    out->job.settings_hash = settings_hash(out);
+    return STATUS_OK;
+}
+
+void run_asked_release(struct run_asked *asked)
+{
+    (void)asked;
+}

@@ -1,0 +1,38 @@
+/*
+ * From options to what ranks are to do: steps, numbers, debugging; see gpu/ranks.h.
+ */
+#ifndef SRC_CLI_RUN_JOB_H
+#define SRC_CLI_RUN_JOB_H
+
+#include "gpu/ranks.h"
+#include "src/cli/prepare.h"
+#include "src/run.h"
+
+/* --debug, a list of words. */
+struct run_debug {
+    bool poison, verify;
+    uint64_t jitter_seed;
+    int64_t alloc_bias_bytes, die_rank, hang_rank; /* ranks: -1 for none */
+};
+
+struct run_asked {
+    struct run_job job;
+    struct run_real real; /* device, transport, seed, warm-up */
+    struct run_debug debug;
+    struct seeded_values seeded; /* of the rank whose process this is */
+    const struct plan *plan;
+};
+
+/* The words of --debug; STATUS_USAGE with the one that is none. */
+enum status run_debug_parse(const char *words, struct run_debug *out, struct err *err);
+
+/* What `run` cannot do: STATUS_USAGE, or STATUS_DEVICE for a device that is not here. */
+enum status run_refuse(const struct options *options, struct err *err);
+
+/* All of it but program and placement, which are in what is prepared. out must not move after. */
+enum status run_asked_make(const struct options *options, const struct prepared *prepared,
+                           const struct placement *placement, struct run_asked *out,
+                           struct err *err);
+void run_asked_release(struct run_asked *asked);
+
+#endif
