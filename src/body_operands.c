@@ -33,6 +33,7 @@ static struct operand slot_operand(const struct walk *walk, uint32_t slot, uint8
                                    enum op_mode mode)
 {
     struct operand operand = {.kind = OPERAND_SLOT, .mode = (uint8_t)mode, .id = slot};
+    assert(slot != NO_SLOT); /* the table names what none of its rows has borne */
     if (slot < SLOT_GRAD || slot >= walk_first_inner_slot(walk)) {
         operand.dtype = tensor_dtype(walk, tensor);
         return operand;
