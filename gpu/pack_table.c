@@ -13,7 +13,6 @@
 #define LEAST_TILE_BYTES ((uint64_t)8 << 10)
 #define MOST_TILE_BYTES ((uint64_t)64 << 10)
 #define LINE_BYTES ((uint64_t)128)
-#define GUARD_BYTES ((uint64_t)16) /* what PACK_LO_OK and PACK_HI_OK promise */
 
 /* Tiles that keep an H200 busy to the end: 132 processors of 32 warps, about six turns for each. */
 #define ENOUGH_TILES ((uint64_t)132 * 32 * 6)
@@ -49,15 +48,11 @@ static void put(struct cursor *cursor, struct pack_tile tile)
     cursor->n++;
 }
 
+/* Neighbours of a tile within its segment are an eighth of a tile at least: more than a guard. */
 static uint32_t guards(const struct pack_segment *segment, uint64_t done, uint64_t take)
 {
-    uint64_t bytes = dtype_bytes(segment->from_dtype);
-    uint32_t arg = 0;
-    if (done * bytes >= GUARD_BYTES)
-        arg |= PACK_LO_OK;
-    if ((segment->n - done - take) * bytes >= GUARD_BYTES)
-        arg |= PACK_HI_OK;
-    return arg;
+    uint32_t low = done > 0 ? PACK_LO_OK : 0;
+    return low | (done + take < segment->n ? PACK_HI_OK : 0);
 }
 
 /* The tiles of the elements; few zeros join the last one. Returns how many zero bytes did. */
