@@ -5,6 +5,7 @@
 #define GPU_BIND_INNER_H
 
 #include "gpu/bind.h"
+#include "gpu/member.h"
 
 /* Where a parameter of the model is: a member of its unit's groups, or ignored. */
 struct param_home {
@@ -69,20 +70,10 @@ static inline enum dtype binding_dtype(const struct binding *of, uint32_t buffer
     return (enum dtype)of->bind->writers[buffer]->dtype;
 }
 
-/* A member of the task's unit, with all that is known of it. */
-struct member {
-    uint32_t param; /* of the model */
-    const struct param_layout *place;
-    const struct param_policy *policy;
-    uint64_t before,
-        behind; /* sizes of the dimensions before and behind the sharded one, multiplied */
-};
-struct member member_of(const struct bind *bind, uint32_t unit, uint32_t i);
-/* Rows of the sharded dimension that a rank holds: from first on. */
-struct rows {
-    uint64_t first, n;
-};
-struct rows member_rows(const struct member *member, uint64_t rank);
+static inline struct member member_of(const struct bind *bind, uint32_t unit, uint32_t i)
+{
+    return unit_member(bind->plan, bind->layout, unit, i);
+}
 
 /* bind_give.c: what the host hands over */
 void bind_init(struct binding *to);

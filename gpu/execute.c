@@ -66,6 +66,15 @@ char *executor_member(struct executor *executor, uint32_t buffer, uint32_t membe
                         executor->setup.program->buffers[buffer].expanded + member);
 }
 
+struct scaler_state executor_scaler(const struct executor *executor)
+{
+    const struct step_state *state = &executor->state;
+
+    if (!state->scales)
+        return (struct scaler_state){0};
+    return (struct scaler_state){.loss_scale = state->loss_scale, .good_steps = state->good_steps};
+}
+
 /* ---- what is counted beside the program ---------------------------------------------------- */
 
 static uint64_t count_not_finite(const struct device_tensor *tensor)
@@ -128,17 +137,20 @@ static void set_groups(struct executor *executor, struct device_setup *device)
     }
 }
 
-static struct step_state first_state(const struct plan *plan, bool sums_microbatches)
+static struct step_state first_state(const struct execute_setup *setup)
 {
-    const bool scales = plan->options.scaler;
-    const float loss_scale = scales ? FIRST_LOSS_SCALE : 1;
-    const float loss_factor = sums_microbatches ? 1 : 1 / (float)plan->options.accum;
+    const struct plan_options *options = &setup->program->plan->options;
+    const struct scaler_state *saved = &setup->values->scaler;
+    const float first = saved->loss_scale > 0 ? saved->loss_scale : FIRST_LOSS_SCALE;
+    const float loss_scale = options->scaler ? first : 1;
+    const float loss_factor = setup->sums_microbatches ? 1 : 1 / (float)options->accum;
 
     return (struct step_state){.loss_scale = loss_scale,
                                .grad_scale = loss_scale * loss_factor,
                                .loss_factor = loss_factor,
-                               .microbatches = (uint32_t)plan->options.accum,
-                               .scales = scales};
+                               .microbatches = (uint32_t)options->accum,
+                               .good_steps = saved->good_steps,
+                               .scales = options->scaler};
 }
 
 static enum status executor_open(void *self, const struct program *program,
@@ -153,7 +165,7 @@ static enum status executor_open(void *self, const struct program *program,
     device.observe_context = executor;
     device.last_task = executor->log->last_task;
     set_groups(executor, &device);
-    executor->state = first_state(program->plan, setup->sums_microbatches);
+    executor->state = first_state(setup);
     executor->step_end = (struct work){
         .kind = WORK_STEP_END, .state = &executor->state, .is.results = executor->log->results};
     executor->bind = bind_new(&(struct bind_setup){.program = program,

@@ -39,7 +39,8 @@ extern const struct backend_ops execute_backend;
 struct executor *executor_new(const struct execute_setup *setup);
 void executor_free(struct executor *executor);
 
-/* For at_end: where a buffer's member lies now. */
+/* For at_end: where a buffer's member lies now, and how the loss scaler stands; zeros: none. */
 char *executor_member(struct executor *executor, uint32_t buffer, uint32_t member);
+struct scaler_state executor_scaler(const struct executor *executor);
 
 #endif

@@ -11,6 +11,12 @@ gpu_libgpu_a_SOURCES = \
 	gpu/bind_inner.h \
 	gpu/bind_pack.c \
 	gpu/bind_update.c \
+	gpu/checkpoint.c \
+	gpu/checkpoint.h \
+	gpu/checkpoint_executor.c \
+	gpu/checkpoint_inner.h \
+	gpu/checkpoint_rank.c \
+	gpu/checkpoint_state.c \
 	gpu/convert.h \
 	gpu/device.h \
 	gpu/execute.c \
@@ -40,6 +46,8 @@ gpu_libgpu_a_SOURCES = \
 	gpu/host_update.c \
 	gpu/host_work.c \
 	gpu/lanes.h \
+	gpu/member.c \
+	gpu/member.h \
 	gpu/ops.h \
 	gpu/pack.h \
 	gpu/pack_body.h \
@@ -49,6 +57,8 @@ gpu_libgpu_a_SOURCES = \
 	gpu/ranks.h \
 	gpu/reduce_ranks.c \
 	gpu/reduce_ranks.h \
+	gpu/resume.c \
+	gpu/resume.h \
 	gpu/run_log.c \
 	gpu/run_log.h \
 	gpu/shm_transport.c \

@@ -140,13 +140,16 @@ static enum status judge(const struct family *family, struct err *err)
     if (family->first < 0)
         return STATUS_OK;
     const struct rank_log *rank = &family->log->rank[family->first];
+    const uint32_t step = rank->step > family->job->steps ? family->job->steps : rank->step;
     const int how = family->ends[family->first];
     if (WIFSIGNALED(how))
-        return err_set(err, STATUS_RUN, "rank %" PRId64 " was ended by signal %d (%s) in step %u",
-                       family->first, WTERMSIG(how), strsignal(WTERMSIG(how)), rank->step);
+        return err_set(err, STATUS_RUN,
+                       "rank %" PRId64 " was ended by signal %d (%s) while it issued step %u",
+                       family->first, WTERMSIG(how), strsignal(WTERMSIG(how)), step);
     if (!rank->ended)
-        return err_set(err, STATUS_RUN, "rank %" PRId64 " left with exit code %d in step %u",
-                       family->first, WEXITSTATUS(how), rank->step);
+        return err_set(err, STATUS_RUN,
+                       "rank %" PRId64 " left with exit code %d while it issued step %u",
+                       family->first, WEXITSTATUS(how), step);
     return err_set(err, rank->status, "rank %" PRId64 ": %s", family->first, rank->err.text);
 }
 

@@ -15,8 +15,15 @@
 /* Adam's two moments. */
 enum { MOMENTS = 2 };
 
+/* What a loss scaler goes on from; loss_scale 0: it begins. */
+struct scaler_state {
+    float loss_scale;
+    uint32_t good_steps; /* since the scale was changed */
+};
+
 struct values {
     void *context;
+    struct scaler_state scaler;
     /* Elements first … first + n - 1 of the model's parameter, row-major. */
     enum status (*param)(void *context, uint32_t param, uint64_t first, uint64_t n, float *out,
                          struct err *err);

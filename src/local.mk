@@ -210,6 +210,7 @@ src_libcore_a_SOURCES = \
 	src/safetensors.c \
 	src/safetensors.h \
 	src/safetensors_index.c \
+	src/safetensors_write.c \
 	src/schedule/accumulate.c \
 	src/schedule/border.c \
 	src/schedule/compute.c \

@@ -121,7 +121,7 @@ const struct arch arch_tensors = {
 
 /* ---- a model against a list --------------------------------------------------------------- */
 
-static const struct tensor *find_tensor(const struct tensor_list *list, const char *name)
+const struct tensor *tensor_list_find(const struct tensor_list *list, const char *name)
 {
     const struct tensor key = {.name = name};
     if (list->n == 0)
@@ -129,14 +129,13 @@ static const struct tensor *find_tensor(const struct tensor_list *list, const ch
     return bsearch(&key, list->at, list->n, sizeof(key), compare_tensors);
 }
 
-/* The parameter's tensor, be its name whole or without the family's prefix. */
-static const struct tensor *tensor_of(const struct model *model, const struct tensor_list *list,
-                                      const struct param *param)
+const struct tensor *model_find_tensor(const struct model *model, const struct tensor_list *list,
+                                       const struct param *param)
 {
-    const struct tensor *found = find_tensor(list, param->name);
+    const struct tensor *found = tensor_list_find(list, param->name);
     size_t length = model->arch->prefix ? strlen(model->arch->prefix) : 0;
     if (!found && length > 0 && strncmp(param->name, model->arch->prefix, length) == 0)
-        found = find_tensor(list, param->name + length);
+        found = tensor_list_find(list, param->name + length);
     return found;
 }
 
@@ -150,16 +149,15 @@ static const char *shape_text(unsigned n_dim, const uint64_t *shape, char text[S
     return text;
 }
 
-static enum status check_shape(const struct param *param, const struct tensor *tensor,
+enum status tensor_check_shape(const struct tensor *tensor, unsigned n_dim, const uint64_t *shape,
                                const char *source, struct err *err)
 {
     char has[SHAPE_CHARS], gives[SHAPE_CHARS];
-    if (param->n_dim == tensor->n_dim &&
-        memcmp(param->shape, tensor->shape, param->n_dim * sizeof(*param->shape)) == 0)
+    if (n_dim == tensor->n_dim && memcmp(shape, tensor->shape, n_dim * sizeof(*shape)) == 0)
         return STATUS_OK;
     return err_set(err, STATUS_INPUT, "%s: tensor '%s' has shape %s, %s gives it %s", tensor->file,
                    tensor->name, shape_text(tensor->n_dim, tensor->shape, has), source,
-                   shape_text(param->n_dim, param->shape, gives));
+                   shape_text(n_dim, shape, gives));
 }
 
 static bool is_extra(const struct model *model, const char *name)
@@ -203,10 +201,10 @@ enum status model_check_tensors(const struct model *model, const struct tensor_l
     bool *used = arena_array(arena, bool, (size_t)list->n + 1);
     for (uint32_t i = 0; i < model->n_param; i++) {
         const struct param *param = &model->params[i];
-        const struct tensor *tensor = tensor_of(model, list, param);
+        const struct tensor *tensor = model_find_tensor(model, list, param);
         if (!tensor)
             return fail_missing(param, list, source, err);
-        enum status status = check_shape(param, tensor, source, err);
+        enum status status = tensor_check_shape(tensor, param->n_dim, param->shape, source, err);
         if (status)
             return status;
         used[tensor - list->at] = true;
@@ -220,8 +218,8 @@ enum status model_check_tensors(const struct model *model, const struct tensor_l
                            "%s: tensor '%s' is not in the model that %s describes", tensor->file,
                            tensor->name, source);
         const struct piece *head = &model->pieces[model->n_piece - 1];
-        enum status status =
-            check_shape(&model->params[model->piece_params[head->param]], tensor, source, err);
+        const struct param *tied = &model->params[model->piece_params[head->param]];
+        enum status status = tensor_check_shape(tensor, tied->n_dim, tied->shape, source, err);
         if (status)
             return status;
     }
@@ -231,7 +229,7 @@ enum status model_check_tensors(const struct model *model, const struct tensor_l
 void model_note_stored(struct model *model, const struct tensor_list *list, struct arena *arena)
 {
     for (uint32_t i = 0; i < model->n_param; i++) {
-        const struct tensor *tensor = tensor_of(model, list, &model->params[i]);
+        const struct tensor *tensor = model_find_tensor(model, list, &model->params[i]);
         if (tensor && tensor->stored)
             model->params[i].stored = arena_strdup(arena, tensor->stored);
     }

@@ -17,6 +17,7 @@ struct tensor {
     const char *stored; /* dtype in that file, or NULL */
     uint8_t n_dim;
     uint64_t shape[PARAM_MAX_DIMS];
+    uint64_t at_bytes; /* where its data begin in that file; 0 of a list that is not of a file */
 };
 
 struct tensor_list {
@@ -30,6 +31,13 @@ bool tensor_name_is_good(const char *name);
 /* Sort by name, numbers between dots by value; STATUS_INPUT where a name is there twice. */
 enum status tensor_list_sort(struct tensor_list *list, struct err *err);
 
+/* Of a sorted list; NULL where none has the name. */
+const struct tensor *tensor_list_find(const struct tensor_list *list, const char *name);
+
+/* The tensor has this shape. source: who gives it, for the message. */
+enum status tensor_check_shape(const struct tensor *tensor, unsigned n_dim, const uint64_t *shape,
+                               const char *source, struct err *err);
+
 /* Modules and parameters from a sorted list; sets everything of *out but its name. */
 enum status model_from_tensors(const struct tensor_list *list, struct arena *arena,
                                struct model *out, struct err *err);
@@ -41,6 +49,10 @@ enum status model_from_tensors(const struct tensor_list *list, struct arena *are
  */
 enum status model_check_tensors(const struct model *model, const struct tensor_list *list,
                                 const char *source, struct arena *arena, struct err *err);
+
+/* A parameter's tensor in a sorted list, its name whole or without the family's prefix; or NULL. */
+const struct tensor *model_find_tensor(const struct model *model, const struct tensor_list *list,
+                                       const struct param *param);
 
 /* Notes for each parameter as what the list has it stored. */
 void model_note_stored(struct model *model, const struct tensor_list *list, struct arena *arena);

@@ -13,7 +13,6 @@
 
 #include "src/json.h"
 
-enum { LENGTH_BYTES = 8 };
 #define MAX_OFFSET ((UINT64_C(1) << 53) - 1)
 
 static const struct {
@@ -39,14 +38,14 @@ bool safetensors_is_file(const char *path)
 
 struct header {
     char *text; /* terminated; malloc */
-    uint64_t data_bytes;
+    uint64_t data_at_bytes, data_bytes;
     bool alone; /* the file ends with it */
 };
 
 static enum status check_length(const char *path, uint64_t length, uint64_t file_bytes,
                                 struct err *err)
 {
-    uint64_t rest = file_bytes - LENGTH_BYTES;
+    uint64_t rest = file_bytes - SAFETENSORS_LENGTH_BYTES;
     if (length > rest)
         return err_set(err, STATUS_INPUT,
                        "%s: a header of %" PRIu64 " bytes is announced, the file has only %" PRIu64
@@ -99,16 +98,16 @@ static enum status check_file(const char *path, uint64_t *bytes, struct err *err
     if (!S_ISREG(st.st_mode))
         return err_set(err, STATUS_INPUT, "%s: not a regular file", path);
     *bytes = (uint64_t)st.st_size;
-    if (*bytes >= LENGTH_BYTES)
+    if (*bytes >= SAFETENSORS_LENGTH_BYTES)
         return STATUS_OK;
     return err_set(err, STATUS_INPUT,
                    "%s: a file of %" PRIu64 " bytes, safetensors begin with %d of length", path,
-                   *bytes, LENGTH_BYTES);
+                   *bytes, SAFETENSORS_LENGTH_BYTES);
 }
 
 static enum status read_header(const char *path, struct header *out, struct err *err)
 {
-    unsigned char bytes[LENGTH_BYTES];
+    unsigned char bytes[SAFETENSORS_LENGTH_BYTES];
     uint64_t file_bytes = 0, length = 0;
     struct header header = {0};
     enum status status = check_file(path, &file_bytes, err);
@@ -122,14 +121,15 @@ static enum status read_header(const char *path, struct header *out, struct err 
         status = fail_read(path, err);
         goto out;
     }
-    for (int i = LENGTH_BYTES; i-- > 0;)
+    for (int i = SAFETENSORS_LENGTH_BYTES; i-- > 0;)
         length = length << 8 | bytes[i];
     status = check_length(path, length, file_bytes, err);
     if (!status)
         status = read_text(file, path, length, &header.text, err);
     if (status)
         goto out;
-    header.data_bytes = file_bytes - LENGTH_BYTES - length;
+    header.data_at_bytes = SAFETENSORS_LENGTH_BYTES + length;
+    header.data_bytes = file_bytes - header.data_at_bytes;
     header.alone = header.data_bytes == 0;
     *out = header;
 out:
@@ -318,8 +318,7 @@ static enum status read_tensors(const struct json_doc *doc, const char *path,
         status = read_tensor(&it, path, arena, &list->at[list->n], &extents[n], err);
         if (status)
             return status;
-        list->n++;
-        n++;
+        list->at[list->n++].at_bytes = header->data_at_bytes + extents[n++].begin;
     }
     if (n == 0)
         return err_set(err, STATUS_INPUT, "%s: the header names no tensor", path);

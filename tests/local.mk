@@ -19,6 +19,8 @@ tests_libtest_a_SOURCES = \
 	tests/asked.h \
 	tests/body_make.c \
 	tests/body_make.h \
+	tests/checkpoint_rig.c \
+	tests/checkpoint_rig.h \
 	tests/closure.c \
 	tests/closure.h \
 	tests/closure_walk.c \
@@ -114,6 +116,8 @@ c_tests = \
 	tests/body_ops.t \
 	tests/body_parameters.t \
 	tests/body_simple.t \
+	tests/checkpoint.t \
+	tests/checkpoint_faults.t \
 	tests/chrome.t \
 	tests/chrome_groups.t \
 	tests/chrome_random.t \
@@ -176,7 +180,9 @@ c_tests = \
 	tests/reference_gradients.t \
 	tests/reference_oracle.t \
 	tests/reference_values.t \
+	tests/resume_faults.t \
 	tests/safetensors.t \
+	tests/safetensors_write.t \
 	tests/simulate.t \
 	tests/stalls.t \
 	tests/store.t \
@@ -209,6 +215,8 @@ tests_body_native_t_SOURCES = tests/body_native.c
 tests_body_ops_t_SOURCES = tests/body_ops.c
 tests_body_parameters_t_SOURCES = tests/body_parameters.c
 tests_body_simple_t_SOURCES = tests/body_simple.c
+tests_checkpoint_t_SOURCES = tests/checkpoint.c
+tests_checkpoint_faults_t_SOURCES = tests/checkpoint_faults.c
 tests_chrome_t_SOURCES = tests/chrome.c
 tests_chrome_groups_t_SOURCES = tests/chrome_groups.c
 tests_chrome_random_t_SOURCES = tests/chrome_random.c
@@ -270,7 +278,9 @@ tests_reduce_t_SOURCES = tests/reduce.c
 tests_reference_gradients_t_SOURCES = tests/reference_gradients.c
 tests_reference_oracle_t_SOURCES = tests/reference_oracle.c
 tests_reference_values_t_SOURCES = tests/reference_values.c
+tests_resume_faults_t_SOURCES = tests/resume_faults.c
 tests_safetensors_t_SOURCES = tests/safetensors.c
+tests_safetensors_write_t_SOURCES = tests/safetensors_write.c
 tests_simulate_t_SOURCES = tests/simulate.c
 tests_stalls_t_SOURCES = tests/stalls.c
 tests_store_t_SOURCES = tests/store.c

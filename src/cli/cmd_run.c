@@ -39,7 +39,8 @@ static enum status execute(struct options *options, struct prepared *prepared,
                            struct sim_report *sim, struct run_report *report, struct err *err)
 {
     struct run_asked asked;
-    struct run_log *log;
+    struct run_log *log = NULL;
+    struct err why = {0};
     enum status status = run_asked_make(options, prepared, &sim->placement, &asked, err);
 
     if (status == STATUS_OK)
@@ -47,14 +48,18 @@ static enum status execute(struct options *options, struct prepared *prepared,
     if (status == STATUS_OK)
         status = run_log_new(asked.job.ranks, asked.job.steps, prepared->program.n_task, &log, err);
     if (status != STATUS_OK)
-        return status;
-    struct err why = {0};
+        goto out;
     status = run_forked(&asked.job, log, &why);
     run_report_make(sim, log, &asked.real, &why, &prepared->arena, report);
-    run_asked_release(&asked);
     if (status == STATUS_OK && !report->memory_agrees)
         status = err_set(&why, STATUS_RUN, "reserved bytes are not what the system has mapped");
-    return status == STATUS_OK ? status : err_set(err, status, "%s", why.text);
+    if (status == STATUS_OK)
+        status = run_asked_commit(&asked, &why);
+    if (status != STATUS_OK)
+        err_set(err, status, "%s", why.text);
+out:
+    run_asked_release(&asked);
+    return status;
 }
 
 static void print(const struct run_report *report, struct options *options,

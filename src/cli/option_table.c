@@ -298,11 +298,18 @@ const struct option_info option_table[OPTION_N] = {
         "warmup", COMMAND_RUN, OPTION_COUNT, "N", .least = 1, .most = 1000000, .initial = "3",
         .help = "steps that are run before any is measured"},
     [OPTION_SEED] = {
-        "seed", COMMAND_RUN, OPTION_COUNT, "N", .initial = "1",
+        "seed", COMMAND_RUN, OPTION_COUNT, "N", .most = (UINT64_C(1) << 53) - 1, .initial = "1",
         .help = "what parameters and tokens are drawn from"},
     [OPTION_LR] = {
         "lr", COMMAND_RUN, OPTION_REAL, "RATE", .otherwise = "0.001",
         .help = "learning rate of the optimizer"},
+    [OPTION_SAVE] = {
+        "save", COMMAND_RUN, OPTION_TEXT, "DIR", .otherwise = "nothing is saved",
+        .help = "write parameters and optimizer states there after the last step, as safetensors; "
+                "DIR must not exist"},
+    [OPTION_RESUME] = {
+        "resume", COMMAND_RUN, OPTION_TEXT, "DIR", .otherwise = "from the seed",
+        .help = "begin with what --save wrote, under any plan and number of ranks"},
     [OPTION_SLOW_COMM] = {
         "slow-comm", COMMAND_RUN, OPTION_REAL, "GB/S", .otherwise = "as fast as it is",
         .help = "let each collective take as long as its bytes at this rate"},

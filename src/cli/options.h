@@ -92,6 +92,8 @@ enum option_id {
     OPTION_WARMUP,
     OPTION_SEED,
     OPTION_LR,
+    OPTION_SAVE,
+    OPTION_RESUME,
     OPTION_SLOW_COMM,
     OPTION_DEBUG,
     OPTION_WHAT_IF,

@@ -72,7 +72,7 @@ enum status run_debug_parse(const char *words, struct run_debug *out, struct err
     return status;
 }
 
-/* ---- the job ------------------------------------------------------------------------------- */
+/* ---- what cannot be run ---------------------------------------------------------------------- */
 
 enum status run_refuse(const struct options *options, struct err *err)
 {
@@ -125,6 +125,8 @@ static uint64_t settings_hash(const struct run_asked *asked)
     return hash_add(hash, job->optimizer.adamw);
 }
 
+/* ---- where a run begins and what it leaves --------------------------------------------------- */
+
 static enum status make_values(void *context, uint32_t rank, struct values *out, struct err *err)
 {
     struct run_asked *asked = context;
@@ -132,9 +134,64 @@ static enum status make_values(void *context, uint32_t rank, struct values *out,
     (void)err;
     asked->seeded =
         (struct seeded_values){.plan = asked->plan, .seed = asked->real.seed, .rank = rank};
-    *out = values_seeded(&asked->seeded);
+    asked->resumed = (struct resumed_values){.resume = asked->from, .seeded = asked->seeded};
+    *out = asked->from ? values_resumed(&asked->resumed) : values_seeded(&asked->seeded);
     return STATUS_OK;
 }
+
+static enum status save_rank(void *context, uint32_t rank, struct executor *executor,
+                             struct err *err)
+{
+    const struct run_asked *asked = context;
+    return checkpoint_write_rank(asked->to, rank, executor, err);
+}
+
+static enum status open_resume(const struct options *options, struct run_asked *out,
+                               struct err *err)
+{
+    const char *dir = option_text(options, OPTION_RESUME);
+    enum status status;
+
+    if (!dir)
+        return STATUS_OK;
+    if (option_given(options, OPTION_SEED))
+        return err_set(err, STATUS_USAGE,
+                       "--resume goes on with the seed of the checkpoint; leave out --seed");
+    status = resume_open(dir, out->plan, out->job.optimizer.adamw, &out->from, err);
+    if (status == STATUS_OK)
+        out->real.seed = resume_state(out->from)->seed;
+    return status;
+}
+
+static enum status create_checkpoint(const struct options *options, struct run_asked *out,
+                                     struct err *err)
+{
+    const char *dir = option_text(options, OPTION_SAVE);
+    struct checkpoint_setup setup = {.dir = dir, .program = out->job.program};
+
+    if (!dir)
+        return STATUS_OK;
+    setup.state = out->from ? *resume_state(out->from)
+                            : (struct checkpoint_state){.seed = out->real.seed,
+                                                        .adamw = out->job.optimizer.adamw};
+    checkpoint_state_advance(&setup.state, out->plan, out->job.steps);
+    out->to = checkpoint_new(&setup);
+    out->job.at_end = save_rank;
+    return checkpoint_create(out->to, err);
+}
+
+enum status run_asked_commit(struct run_asked *asked, struct err *err)
+{
+    return asked->to ? checkpoint_commit(asked->to, err) : STATUS_OK;
+}
+
+void run_asked_release(struct run_asked *asked)
+{
+    checkpoint_free(asked->to);
+    resume_free(asked->from);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 enum status run_asked_make(const struct options *options, const struct prepared *prepared,
                            const struct placement *placement, struct run_asked *out,
@@ -168,11 +225,9 @@ enum status run_asked_make(const struct options *options, const struct prepared 
         .hang_rank = out->debug.hang_rank,
         .context = out,
         .values = make_values};
+    status = open_resume(options, out, err);
+    if (status == STATUS_OK)
+        status = create_checkpoint(options, out, err);
     out->job.settings_hash = settings_hash(out);
-    return STATUS_OK;
-}
-
-void run_asked_release(struct run_asked *asked)
-{
-    (void)asked;
+    return status;
 }

@@ -5,6 +5,7 @@
 #define SRC_CLI_RUN_JOB_H
 
 #include "gpu/ranks.h"
+#include "gpu/resume.h"
 #include "src/cli/prepare.h"
 #include "src/run.h"
 
@@ -19,8 +20,11 @@ struct run_asked {
     struct run_job job;
     struct run_real real; /* device, transport, seed, warm-up */
     struct run_debug debug;
-    struct seeded_values seeded; /* of the rank whose process this is */
     const struct plan *plan;
+    struct resume *from;         /* NULL: from the seed */
+    struct checkpoint *to;       /* NULL: nothing is saved */
+    struct seeded_values seeded; /* of the rank whose process this is */
+    struct resumed_values resumed;
 };
 
 /* The words of --debug; STATUS_USAGE with the one that is none. */
@@ -29,10 +33,13 @@ enum status run_debug_parse(const char *words, struct run_debug *out, struct err
 /* What `run` cannot do: STATUS_USAGE, or STATUS_DEVICE for a device that is not here. */
 enum status run_refuse(const struct options *options, struct err *err);
 
-/* All of it but program and placement, which are in what is prepared. out must not move after. */
+/* All of it but program and placement, which are in what is prepared. out must not move after; to be
+   released on every path. A checkpoint that is to be saved has its place from here on. */
 enum status run_asked_make(const struct options *options, const struct prepared *prepared,
                            const struct placement *placement, struct run_asked *out,
                            struct err *err);
+/* The run did all: its checkpoint is where it was asked for. */
+enum status run_asked_commit(struct run_asked *asked, struct err *err);
 void run_asked_release(struct run_asked *asked);
 
 #endif
