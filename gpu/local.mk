@@ -8,7 +8,7 @@ gpu_libgpu_a_SOURCES = \
 	gpu/pack.h \
 	gpu/pack_body.h \
 	gpu/pack_table.c \
-	gpu/reduce.c \
-	gpu/reduce.h \
+	gpu/reduce_ranks.c \
+	gpu/reduce_ranks.h \
 	gpu/transport.h \
 	gpu/work.h

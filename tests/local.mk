@@ -135,7 +135,7 @@ c_tests = \
 	tests/program.t \
 	tests/query.t \
 	tests/query_views.t \
-	tests/reduce.t \
+	tests/reduce_ranks.t \
 	tests/safetensors.t \
 	tests/simulate.t \
 	tests/stalls.t \
@@ -216,7 +216,7 @@ tests_plan_rank_t_SOURCES = tests/plan_rank.c
 tests_program_t_SOURCES = tests/program.c
 tests_query_t_SOURCES = tests/query.c
 tests_query_views_t_SOURCES = tests/query_views.c
-tests_reduce_t_SOURCES = tests/reduce.c
+tests_reduce_ranks_t_SOURCES = tests/reduce_ranks.c
 tests_safetensors_t_SOURCES = tests/safetensors.c
 tests_simulate_t_SOURCES = tests/simulate.c
 tests_stalls_t_SOURCES = tests/stalls.c

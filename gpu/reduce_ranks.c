@@ -4,7 +4,7 @@
  * No transport and no threads: whoever has the ranks' bytes calls this. Of a block all parts are
  * read before out is written, which is why out may be one of them.
  */
-#include "gpu/reduce.h"
+#include "gpu/reduce_ranks.h"
 
 #include "gpu/pack_body.h"
 

@@ -12,8 +12,8 @@
  * that factor is exact; in FP32 it is off by less than 2^-24 (spec GPU 1.4). So BF16 averages of n
  * that is no power of two differ from NCCL's here, and are the nearer ones.
  */
-#ifndef GPU_REDUCE_H
-#define GPU_REDUCE_H
+#ifndef GPU_REDUCE_RANKS_H
+#define GPU_REDUCE_RANKS_H
 
 #include "src/dtype.h"
 #include "src/program.h"

@@ -1,7 +1,7 @@
 /*
  * Reductions over ranks, bit by bit against one in double that rounds at each operation.
  */
-#include "gpu/reduce.h"
+#include "gpu/reduce_ranks.h"
 
 #include <stdlib.h>
 #include <string.h>
