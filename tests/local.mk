@@ -181,6 +181,7 @@ c_tests = \
 	tests/reference_oracle.t \
 	tests/reference_values.t \
 	tests/resume_faults.t \
+	tests/reduce_ranks.t \
 	tests/safetensors.t \
 	tests/safetensors_write.t \
 	tests/simulate.t \
@@ -279,6 +280,7 @@ tests_reference_gradients_t_SOURCES = tests/reference_gradients.c
 tests_reference_oracle_t_SOURCES = tests/reference_oracle.c
 tests_reference_values_t_SOURCES = tests/reference_values.c
 tests_resume_faults_t_SOURCES = tests/resume_faults.c
+tests_reduce_ranks_t_SOURCES = tests/reduce_ranks.c
 tests_safetensors_t_SOURCES = tests/safetensors.c
 tests_safetensors_write_t_SOURCES = tests/safetensors_write.c
 tests_simulate_t_SOURCES = tests/simulate.c
