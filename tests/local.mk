@@ -36,6 +36,12 @@ tests_libtest_a_SOURCES = \
 	tests/line_diff.h \
 	tests/make.c \
 	tests/make.h \
+	tests/number.c \
+	tests/number.h \
+	tests/op_reference.c \
+	tests/op_reference.h \
+	tests/op_trial.c \
+	tests/op_trial.h \
 	tests/oracle_compare.c \
 	tests/oracle_compare.h \
 	tests/oracle_event.c \
@@ -123,6 +129,7 @@ c_tests = \
 	tests/chrome_random.t \
 	tests/cluster.t \
 	tests/compare.t \
+	tests/convert.t \
 	tests/cost.t \
 	tests/cost_comm.t \
 	tests/cost_data.t \
@@ -156,6 +163,11 @@ c_tests = \
 	tests/model_families.t \
 	tests/model_json.t \
 	tests/native_tapes.t \
+	tests/ops_attention.t \
+	tests/ops_kda.t \
+	tests/ops_linear.t \
+	tests/ops_model.t \
+	tests/ops_store.t \
 	tests/oracle.t \
 	tests/oracle_mutate.t \
 	tests/oracle_values.t \
@@ -223,6 +235,7 @@ tests_chrome_groups_t_SOURCES = tests/chrome_groups.c
 tests_chrome_random_t_SOURCES = tests/chrome_random.c
 tests_cluster_t_SOURCES = tests/cluster.c
 tests_compare_t_SOURCES = tests/compare.c
+tests_convert_t_SOURCES = tests/convert.c
 tests_cost_t_SOURCES = tests/cost.c
 tests_cost_comm_t_SOURCES = tests/cost_comm.c
 tests_cost_data_t_SOURCES = tests/cost_data.c
@@ -256,6 +269,11 @@ tests_model_config_t_SOURCES = tests/model_config.c
 tests_model_families_t_SOURCES = tests/model_families.c
 tests_model_json_t_SOURCES = tests/model_json.c
 tests_native_tapes_t_SOURCES = tests/native_tapes.c
+tests_ops_attention_t_SOURCES = tests/ops_attention.c
+tests_ops_kda_t_SOURCES = tests/ops_kda.c
+tests_ops_linear_t_SOURCES = tests/ops_linear.c
+tests_ops_model_t_SOURCES = tests/ops_model.c
+tests_ops_store_t_SOURCES = tests/ops_store.c
 tests_oracle_t_SOURCES = tests/oracle.c
 tests_oracle_mutate_t_SOURCES = tests/oracle_mutate.c
 tests_oracle_values_t_SOURCES = tests/oracle_values.c
