@@ -62,8 +62,6 @@ gpu_libgpu_a_SOURCES = \
 	gpu/run_log.c \
 	gpu/run_log.h \
 	gpu/shm_transport.c \
-	gpu/reduce_ranks.c \
-	gpu/reduce_ranks.h \
 	gpu/transport.h \
 	gpu/values.c \
 	gpu/values.h \
