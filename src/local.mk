@@ -74,6 +74,8 @@ src_libcli_a_SOURCES = \
 	src/cli/record.h \
 	src/cli/remedy.c \
 	src/cli/remedy.h \
+	src/cli/run_debug.c \
+	src/cli/run_debug.h \
 	src/cli/run_job.c \
 	src/cli/run_job.h \
 	src/cli/run_json.c \
