@@ -3,21 +3,13 @@
  */
 #include "gpu/execute.h"
 
+#include "gpu/poison.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <time.h>
 
-enum { POISON = 0xA5, FIRST_LOSS_SCALE = 65536 };
-
-/* Freed memory of one pool that nothing was written over yet. */
-struct freed {
-    char *at;
-    uint64_t bytes;
-};
-struct pending {
-    struct freed *at;
-    uint32_t n, cap;
-};
+enum { FIRST_LOSS_SCALE = 65536 };
 
 struct executor {
     struct execute_setup setup;
@@ -26,7 +18,7 @@ struct executor {
     struct rank_log *log;
     struct step_state state;
     struct work step_end;
-    struct pending pending[STREAM_N];
+    struct poison poison;
     uint32_t step, n_launch; /* launches of this step so far */
     uint64_t reserved_bytes; /* by segment operations so far */
     uint32_t *ranks;
@@ -48,6 +40,8 @@ struct executor *executor_new(const struct execute_setup *setup)
     executor->setup = *setup;
     executor->log = &setup->log->rank[setup->rank];
     arena_init(&executor->arena);
+    poison_init(&executor->poison, setup->program, setup->device, setup->device_self,
+                &executor->arena);
     return executor;
 }
 
@@ -193,8 +187,7 @@ static enum status executor_segment(void *self, const struct segment_op *op, str
         if (status != STATUS_OK)
             return status;
         bind_forget(executor->bind);
-        for (int s = 0; s < STREAM_N; s++)
-            executor->pending[s].n = 0;
+        poison_forget(&executor->poison);
     }
     executor->reserved_bytes += maps ? op->bytes : 0;
     executor->reserved_bytes -= unmaps ? op->bytes : 0;
@@ -221,64 +214,20 @@ static enum status submit(struct executor *executor, enum stream stream, const s
     return executor->setup.device->submit(executor->setup.device_self, stream, &submission, err);
 }
 
-/* ---- poison -------------------------------------------------------------------------------- */
-
 static enum status executor_touch(void *self, uint32_t expanded_id, uint64_t bytes,
                                   enum stream pool, bool freed, struct err *err)
 {
     struct executor *executor = self;
-    struct pending *pending = &executor->pending[pool];
-    char *at;
 
     (void)err;
-    if (!executor->setup.device_setup.debug.poison || !freed || bytes == 0)
+    if (!executor->setup.device_setup.debug.poison || bytes == 0)
         return STATUS_OK;
-    at = bind_address(executor->bind, executor->step, expanded_id);
-    pending->at = arena_grow(&executor->arena, pending->at, &pending->cap, pending->n + 1,
-                             sizeof *pending->at);
-    pending->at[pending->n++] = (struct freed){.at = at, .bytes = bytes};
+    if (freed)
+        poison_note_death(&executor->poison, pool,
+                          bind_address(executor->bind, executor->step, expanded_id), bytes);
+    else
+        poison_note_birth(&executor->poison, expanded_id);
     return STATUS_OK;
-}
-
-static enum status fill_pending(struct executor *executor, enum stream pool, struct err *err)
-{
-    struct pending *pending = &executor->pending[pool];
-    enum status status = STATUS_OK;
-
-    for (uint32_t i = 0; i < pending->n && !status; i++) {
-        struct work *work = arena_array(&executor->arena, struct work, 1);
-        *work = (struct work){
-            .kind = WORK_FILL,
-            .is.fill = {.to = pending->at[i].at, .bytes = pending->at[i].bytes, .value = POISON}};
-        const struct submission submission = {.work = work, .step = executor->step};
-        status =
-            executor->setup.device->submit(executor->setup.device_self, pool, &submission, err);
-    }
-    pending->n = 0;
-    return status;
-}
-
-/* Before a launch: pools that it writes to. What another stream than the pool's writes first is not
-   ordered with a fill, so that nothing is filled then. Bodies write on their pool's own stream. */
-static enum status poison_before(struct executor *executor, const struct launch *launch,
-                                 struct err *err)
-{
-    const struct program *program = executor->setup.program;
-    const struct task *task = &program->tasks[launch->task];
-    bool writes[STREAM_N] = {[STREAM_C] = launch->body_op != NO_OP};
-    enum status status = STATUS_OK;
-
-    for (uint32_t i = 0; i < task->n_access; i++) {
-        const struct access *access = &program->accesses[task->access + i];
-        if (access->mode != ACCESS_READ)
-            writes[program->buffers[access->buffer].pool] = true;
-    }
-    for (int s = 0; s < STREAM_N && !status; s++)
-        if (writes[s] && s == task->stream)
-            status = fill_pending(executor, (enum stream)s, err);
-        else if (writes[s])
-            executor->pending[s].n = 0;
-    return status;
 }
 
 /* Steps in which nothing is bound for the first time. */
@@ -333,7 +282,7 @@ static enum status executor_launch(void *self, const struct launch *launch, stru
         begin_step(executor, launch->step);
     status = bind_launch(executor->bind, launch, executor->n_launch++, &bound, err);
     if (!status && executor->setup.device_setup.debug.poison)
-        status = poison_before(executor, launch, err);
+        status = poison_before(&executor->poison, launch, err);
     if (!status)
         status = submit_bound(executor, launch, &bound, err);
     if (time->launch_ns == 0)

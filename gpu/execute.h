@@ -3,10 +3,9 @@
  *
  * Decides nothing: passes on what src/exec.c gives it, with addresses from the binder, and notes
  * times. What it adds is outside the program and changes no order: the end of a step on stream C,
- * which notes the loss, and under debug.poison fills of memory that was freed.
+ * which notes the loss, and under debug.poison fills of memory that was freed (gpu/poison.h).
  *
- * Invariant: memory is poisoned on the stream of its pool, right before the first write to anything
- * that was allocated there later: so late the verifier proves all its uses done (src/verify.h).
+ * Invariant: each instruction of the program is one call of the device, in its order.
  */
 #ifndef GPU_EXECUTE_H
 #define GPU_EXECUTE_H

@@ -52,6 +52,8 @@ gpu_libgpu_a_SOURCES = \
 	gpu/pack.h \
 	gpu/pack_body.h \
 	gpu/pack_table.c \
+	gpu/poison.c \
+	gpu/poison.h \
 	gpu/rank.c \
 	gpu/ranks.c \
 	gpu/ranks.h \
