@@ -7,6 +7,7 @@ gpu_libgpu_a_SOURCES = \
 	gpu/bind.h \
 	gpu/bind_body.c \
 	gpu/bind_collective.c \
+	gpu/bind_find.c \
 	gpu/bind_give.c \
 	gpu/bind_inner.h \
 	gpu/bind_pack.c \
