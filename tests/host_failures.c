@@ -58,6 +58,8 @@ static void test_first_stays(void)
 
     open_rig(&rig);
     rig_submit(&rig, STREAM_RS, FAIL_LATER, NULL);
+    while (n_ran == 0)
+        nap_ms(1);
     rig_submit(&rig, STREAM_C, FINE, NULL);
     rig_submit(&rig, STREAM_C, FAIL, NULL);
     nap_ms(40);

@@ -107,8 +107,10 @@ static enum status pair_call(void *context, uint64_t what, struct err *err)
     struct pair *pair = context;
     (void)err;
     if (what == 0) {
-        if (pair->is_ordered)
+        if (pair->is_ordered) {
+            nap_ms(1); /* longer than what the other stream is delayed */
             pair->plain = 1;
+        }
         pair->value = 1;
     } else {
         pair->seen = pair->is_ordered ? pair->plain : pair->value;
