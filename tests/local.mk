@@ -187,7 +187,6 @@ c_tests = \
 	tests/program.t \
 	tests/query.t \
 	tests/query_views.t \
-	tests/reduce.t \
 	tests/real_oracle.t \
 	tests/reference_gradients.t \
 	tests/reference_oracle.t \
@@ -293,7 +292,6 @@ tests_plan_rank_t_SOURCES = tests/plan_rank.c
 tests_program_t_SOURCES = tests/program.c
 tests_query_t_SOURCES = tests/query.c
 tests_query_views_t_SOURCES = tests/query_views.c
-tests_reduce_t_SOURCES = tests/reduce.c
 tests_reference_gradients_t_SOURCES = tests/reference_gradients.c
 tests_reference_oracle_t_SOURCES = tests/reference_oracle.c
 tests_reference_values_t_SOURCES = tests/reference_values.c
