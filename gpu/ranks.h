@@ -29,7 +29,8 @@ struct run_job {
     enum status (*at_end)(void *context, uint32_t rank, struct executor *executor, struct err *err);
 };
 
-/* Forks all ranks and waits for them. STATUS_RUN with who failed first, why, and where. */
+/* Forks all ranks and waits for them. STATUS_RUN with who failed first, why, and where; or with the
+   signal that ended them, where the caller watches for one (gpu/stop_signal.h). */
 enum status run_forked(const struct run_job *job, struct run_log *log, struct err *err);
 
 /* This process is the rank; transport NULL where it is alone. */

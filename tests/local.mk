@@ -79,6 +79,8 @@ tests_libtest_a_SOURCES = \
 	tests/reference/ref_tape.h \
 	tests/reference/ref_train.c \
 	tests/reference/reference.h \
+	tests/real_plans.c \
+	tests/real_plans.h \
 	tests/real_rig.c \
 	tests/real_rig.h \
 	tests/reference_rig.c \
@@ -187,12 +189,14 @@ c_tests = \
 	tests/program.t \
 	tests/query.t \
 	tests/query_views.t \
+	tests/real_jitter.t \
 	tests/real_oracle.t \
+	tests/real_order.t \
+	tests/reduce_ranks.t \
 	tests/reference_gradients.t \
 	tests/reference_oracle.t \
 	tests/reference_values.t \
 	tests/resume_faults.t \
-	tests/reduce_ranks.t \
 	tests/safetensors.t \
 	tests/safetensors_write.t \
 	tests/simulate.t \
@@ -292,11 +296,14 @@ tests_plan_rank_t_SOURCES = tests/plan_rank.c
 tests_program_t_SOURCES = tests/program.c
 tests_query_t_SOURCES = tests/query.c
 tests_query_views_t_SOURCES = tests/query_views.c
+tests_real_jitter_t_SOURCES = tests/real_jitter.c
+tests_real_oracle_t_SOURCES = tests/real_oracle.c
+tests_real_order_t_SOURCES = tests/real_order.c
+tests_reduce_ranks_t_SOURCES = tests/reduce_ranks.c
 tests_reference_gradients_t_SOURCES = tests/reference_gradients.c
 tests_reference_oracle_t_SOURCES = tests/reference_oracle.c
 tests_reference_values_t_SOURCES = tests/reference_values.c
 tests_resume_faults_t_SOURCES = tests/resume_faults.c
-tests_reduce_ranks_t_SOURCES = tests/reduce_ranks.c
 tests_safetensors_t_SOURCES = tests/safetensors.c
 tests_safetensors_write_t_SOURCES = tests/safetensors_write.c
 tests_simulate_t_SOURCES = tests/simulate.c

@@ -1,9 +1,10 @@
 /*
  * `unshard run`: the placed program really executed, on ranks forked here.
  *
- * The same program is simulated first, so that both can be compared. A run that fails is stored too,
- * with how each rank ended.
+ * The same program is simulated first, so that both can be compared. A run that fails, or is stopped by
+ * a signal, is stored too, with how each rank ended.
  */
+#include "gpu/stop_signal.h"
 #include "src/cli/evaluate.h"
 #include "src/cli/history.h"
 #include "src/cli/run_job.h"
@@ -41,8 +42,9 @@ static enum status execute(struct options *options, struct prepared *prepared,
     struct run_asked asked;
     struct run_log *log = NULL;
     struct err why = {0};
-    enum status status = run_asked_make(options, prepared, &sim->placement, &asked, err);
 
+    stop_signal_watch();
+    enum status status = run_asked_make(options, prepared, &sim->placement, &asked, err);
     if (status == STATUS_OK)
         status = check_placed(sim, asked.job.steps, err);
     if (status == STATUS_OK)
@@ -59,6 +61,7 @@ static enum status execute(struct options *options, struct prepared *prepared,
         err_set(err, status, "%s", why.text);
 out:
     run_asked_release(&asked);
+    stop_signal_unwatch();
     return status;
 }
 

@@ -35,9 +35,8 @@ static void add_time(const struct run_report *report, const struct term *term, s
 
     if (report->median_step == 0)
         return;
-    snprintf(title, sizeof title, "time of a step, median of %llu behind %llu for warm-up",
-             (unsigned long long)(report->real.n_step - report->real.warmup),
-             (unsigned long long)report->real.warmup);
+    snprintf(title, sizeof title, "time of a step, median of %u behind %llu for warm-up",
+             report->n_measured, (unsigned long long)report->real.warmup);
     add_title(term, title, out);
     text_add(out, "  %-*s%*s%*s%*s\n", LABEL_COLUMNS, "", NUMBER_COLUMNS, "measured",
              NUMBER_COLUMNS, "predicted", NUMBER_COLUMNS + 1, "error");
