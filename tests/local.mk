@@ -79,6 +79,8 @@ tests_libtest_a_SOURCES = \
 	tests/reference/ref_tape.h \
 	tests/reference/ref_train.c \
 	tests/reference/reference.h \
+	tests/real_case.c \
+	tests/real_case.h \
 	tests/real_rig.c \
 	tests/real_rig.h \
 	tests/reference_rig.c \
@@ -188,6 +190,7 @@ c_tests = \
 	tests/query.t \
 	tests/query_views.t \
 	tests/reduce.t \
+	tests/real_numbers.t \
 	tests/real_oracle.t \
 	tests/reference_gradients.t \
 	tests/reference_oracle.t \
