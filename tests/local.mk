@@ -81,6 +81,8 @@ tests_libtest_a_SOURCES = \
 	tests/reference/reference.h \
 	tests/real_plans.c \
 	tests/real_plans.h \
+	tests/real_case.c \
+	tests/real_case.h \
 	tests/real_rig.c \
 	tests/real_rig.h \
 	tests/reference_rig.c \
@@ -190,6 +192,8 @@ c_tests = \
 	tests/query.t \
 	tests/query_views.t \
 	tests/real_jitter.t \
+	tests/reduce.t \
+	tests/real_numbers.t \
 	tests/real_oracle.t \
 	tests/real_order.t \
 	tests/reduce_ranks.t \
