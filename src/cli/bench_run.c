@@ -1,0 +1,160 @@
+/*
+ * A real step on the host: what an instruction costs the thread that issues it, and which plans hide
+ * communication.
+ *
+ * The model has eight equal blocks. Overlap is the share of the forward pass' all-gathers during which
+ * something computes, in the median step, where an all-gather takes as long as a block computes
+ * (--slow-comm). What is ahead of need is hidden: with one unit nothing can be; blocks run ahead by the
+ * order of streams alone, as in FSDP2, until the host waits for each (--host-sync), and then explicit
+ * prefetch (--prefetch 1) still does.
+ */
+#include <stdio.h>
+
+#include "sim/interval_set.h"
+#include "src/cli/bench_host.h"
+
+static const char MODEL[] =
+    "{\"schema\": \"unshard.model/1\", \"model\": \"llama-8-blocks\", \"family\": \"llama\", "
+    "\"layers\": 8, \"hidden\": 64, \"intermediate\": 160, \"heads\": 4, \"kv_heads\": 2, "
+    "\"head_dim\": 16, \"vocab\": 256, \"seq\": 64}";
+
+enum { MAX_SETTINGS = 4 };
+
+/* Time of all all-gathers as a share of the compute that can hide them. */
+static const double COMM_SHARE = 0.8;
+
+struct setting {
+    enum option_id option;
+    const char *value; /* NULL: no more */
+};
+
+struct overlap_case {
+    const char *key;
+    struct setting settings[MAX_SETTINGS];
+    enum bench_unit unit;
+    double goal;
+    const char *covers;
+};
+static const struct overlap_case cases[] = {
+    {"overlap_whole_percent",
+     {{OPTION_UNITS, "whole"}},
+     BENCH_PERCENT_AT_MOST,
+     10,
+     "of forward's all-gathers: nothing is ahead"},
+    {"overlap_block_percent",
+     {{OPTION_UNITS, "block"}},
+     BENCH_PERCENT,
+     60,
+     "units of a block, prefetch by stream order"},
+    {"overlap_sync_percent",
+     {{OPTION_UNITS, "block"}, {OPTION_HOST_SYNC, "*"}},
+     BENCH_PERCENT_AT_MOST,
+     10,
+     "the same, the host waits for each unit"},
+    {"overlap_ahead_percent",
+     {{OPTION_UNITS, "block"}, {OPTION_HOST_SYNC, "*"}, {OPTION_PREFETCH, "1"}},
+     BENCH_PERCENT,
+     60,
+     "the same with --prefetch 1"},
+};
+
+static enum status run_plan(const struct setting *settings, const char *slow_gb_per_s,
+                            struct bench_plan *out, struct err *err)
+{
+    static char run[] = "run", model[] = "llama-8-blocks";
+    static char *argv[] = {run, model, NULL}; /* the options point into it */
+    enum status status = options_parse(command_find("run"), 2, argv, &out->options, err);
+
+    for (int i = 0; i < MAX_SETTINGS && settings[i].value && status == STATUS_OK; i++)
+        status = options_take(&out->options, settings[i].option, settings[i].value, err);
+    if (status == STATUS_OK && slow_gb_per_s)
+        status = options_take(&out->options, OPTION_SLOW_COMM, slow_gb_per_s, err);
+    return status == STATUS_OK ? run_execute(&out->options, MODEL, &out->execution, err) : status;
+}
+
+/* ---- the forward pass of the median step ----------------------------------------------------- */
+
+struct forward {
+    int64_t gather_ns, hidden_ns, compute_ns;
+    double gather_bytes;
+};
+
+static struct forward forward_of(const struct run *run, struct arena *arena)
+{
+    struct interval_set gathers = {0}, compute = {0};
+    struct forward out = {0};
+
+    for (uint32_t i = 0; i < run->n_task; i++) {
+        const struct run_task *task = &run->tasks[i];
+        const bool is_gather = task->kind == TASK_ALL_GATHER && task->phase == PHASE_FORWARD;
+        if (is_gather || task->stream == STREAM_C)
+            interval_set_add(is_gather ? &gathers : &compute, arena, task->start_ns, task->end_ns);
+        if (is_gather)
+            out.gather_bytes +=
+                (double)task->elements * (double)dtype_bytes((enum dtype)task->dtype);
+        if (task->kind == TASK_FORWARD)
+            out.compute_ns += task->end_ns - task->start_ns;
+    }
+    out.gather_ns = interval_set_ns(&gathers);
+    out.hidden_ns = interval_set_common_ns(&gathers, &compute);
+    return out;
+}
+
+static struct forward measured_forward(struct bench_plan *plan)
+{
+    struct arena *arena = &plan->execution.prepared.arena;
+    struct run run;
+
+    run_report_record(&plan->execution.report, "unshard bench host", arena, &run);
+    return forward_of(&run, arena);
+}
+
+static enum status measure_overlap(const struct overlap_case *of, const char *slow_gb_per_s,
+                                   struct bench_lines *lines, struct err *err)
+{
+    struct bench_plan plan = {0};
+    const enum status status = run_plan(of->settings, slow_gb_per_s, &plan, err);
+
+    if (status == STATUS_OK) {
+        const struct forward forward = measured_forward(&plan);
+        const double percent = 100 * (double)forward.hidden_ns / (double)forward.gather_ns;
+        bench_lines_add(lines,
+                        (struct bench_line){of->key, of->unit, percent, of->goal, of->covers});
+    }
+    run_execution_release(&plan.execution);
+    return status;
+}
+
+/* ---- the host's thread ------------------------------------------------------------------------- */
+
+static void add_host(const struct run_log *log, struct bench_lines *lines)
+{
+    const struct rank_log *rank = &log->rank[0];
+    const double instrs = (double)rank->instrs * 1e3;
+
+    bench_lines_add(lines, (struct bench_line){"host_instr_us", BENCH_US,
+                                               (double)rank->issue_cpu_ns / instrs, 2,
+                                               "CPU time of the host's thread, an instruction"});
+    bench_lines_add(lines, (struct bench_line){"host_instr_wall_us", BENCH_US,
+                                               (double)rank->issue_ns / instrs, 0,
+                                               "the same by the clock, calls of the device alone"});
+}
+
+enum status bench_run(struct bench_lines *lines, struct bench_plan *plan, struct err *err)
+{
+    /* The host reads each loss, so that it is never so far ahead that queues are full. */
+    static const struct setting plain[MAX_SETTINGS] = {
+        {OPTION_UNITS, "block"}, {OPTION_LOG_LOSS, "yes"}, {OPTION_STEPS, "16"}};
+    char slow_gb_per_s[32];
+    enum status status = run_plan(plain, NULL, plan, err);
+
+    if (status != STATUS_OK)
+        return status;
+    add_host(plan->execution.report.log, lines);
+    const struct forward forward = measured_forward(plan);
+    snprintf(slow_gb_per_s, sizeof slow_gb_per_s, "%.9f",
+             forward.gather_bytes / (COMM_SHARE * (double)forward.compute_ns));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases && status == STATUS_OK; i++)
+        status = measure_overlap(&cases[i], slow_gb_per_s, lines, err);
+    return status;
+}
