@@ -111,7 +111,9 @@ const struct command commands[] = {
               "database; trace, runs to Chrome traces, and their check. All with llama3-405b on "
               "512 GPUs, torchtitan units; files are in TMPDIR, and removed. Each number is the "
               "median of several runs after a warm-up; those with cpu in their names are CPU "
-              "time, which other programs disturb less.",
+              "time, which other programs disturb less. host measures real steps of a small model "
+              "on two ranks: packing against memcpy, the host's time for an instruction, and how "
+              "much of the forward pass' all-gathers is hidden under which plan.",
      .actions = benchmarks, .run = cmd_bench},
     {"help", COMMAND_HELP, "[COMMAND]", "this overview, or the options of a command",
      .about = "Print the overview, or what a command does and which options it takes.",
