@@ -21,14 +21,20 @@ struct executor {
     struct poison poison;
     uint32_t step, n_launch; /* launches of this step so far */
     uint64_t reserved_bytes; /* by segment operations so far */
+    int64_t cpu_begin_ns;    /* CPU time of the host's thread before the first step that counts */
     uint32_t *ranks;
 };
 
-static int64_t now_ns(void)
+static int64_t clock_ns(clockid_t clock)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int64_t now_ns(void)
+{
+    return clock_ns(CLOCK_MONOTONIC);
 }
 
 struct executor *executor_new(const struct execute_setup *setup)
@@ -194,9 +200,19 @@ static enum status executor_segment(void *self, const struct segment_op *op, str
     return setup->device->segment(setup->device_self, op, err);
 }
 
+/* Whether nothing is bound for the first time in the step, so that its host's time counts. */
+static bool counts(const struct executor *executor)
+{
+    return executor->step > executor->setup.placement->n_step;
+}
+
 static void begin_step(struct executor *executor, uint32_t step)
 {
+    const bool counted = counts(executor);
+
     executor->step = step;
+    if (counts(executor) && !counted)
+        executor->cpu_begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     executor->n_launch = 0;
     executor->log->step = step;
 }
@@ -230,10 +246,9 @@ static enum status executor_touch(void *self, uint32_t expanded_id, uint64_t byt
     return STATUS_OK;
 }
 
-/* Steps in which nothing is bound for the first time. */
 static void count_instr(struct executor *executor, int64_t begin_ns, int64_t end_ns)
 {
-    if (executor->step <= executor->setup.placement->n_step)
+    if (!counts(executor))
         return;
     executor->log->instrs++;
     executor->log->issue_ns += end_ns - begin_ns;
@@ -340,9 +355,12 @@ static enum status executor_finish(void *self, struct err *err)
 {
     struct executor *executor = self;
     const struct execute_setup *setup = &executor->setup;
-    enum status status = setup->device->drain(setup->device_self, err);
+    enum status status;
 
     executor->step--; /* the last one, whose placement holds */
+    if (counts(executor))
+        executor->log->issue_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - executor->cpu_begin_ns;
+    status = setup->device->drain(setup->device_self, err);
     if (status == STATUS_OK)
         check_memory(executor);
     if (status == STATUS_OK && setup->at_end)
