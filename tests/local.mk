@@ -460,6 +460,5 @@ check-summary:
 	  n["PASS"]+n["XFAIL"], n["FAIL"]+n["ERROR"]+n["XPASS"], n["SKIP"]}' $(TEST_LOGS:.log=.trs)
 # Each header compiles alone.
 check-headers:
-	@for h in $(srcdir)/src/*.h $(srcdir)/src/*/*.h $(srcdir)/sim/*.h $(srcdir)/traces/*.h $(srcdir)/db/*.h $(srcdir)/tests/*.h $(srcdir)/tests/reference/*.h; do \
-	@for h in $(srcdir)/src/*.h $(srcdir)/src/*/*.h $(srcdir)/sim/*.h $(srcdir)/gpu/*.h $(srcdir)/traces/*.h $(srcdir)/db/*.h $(srcdir)/tests/*.h; do \
+	@for h in $(srcdir)/src/*.h $(srcdir)/src/*/*.h $(srcdir)/sim/*.h $(srcdir)/gpu/*.h $(srcdir)/traces/*.h $(srcdir)/db/*.h $(srcdir)/tests/*.h $(srcdir)/tests/reference/*.h; do \
 	  $(CC) $(DEFS) $(DEFAULT_INCLUDES) $(AM_CPPFLAGS) $(CPPFLAGS) -std=c11 -Wall -Wno-unused-function -Werror -fsyntax-only -x c $$h || exit 1; done
