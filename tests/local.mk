@@ -471,4 +471,5 @@ check-summary:
 check-headers:
 	@for h in $(srcdir)/src/*.h $(srcdir)/src/*/*.h $(srcdir)/sim/*.h $(srcdir)/gpu/*.h $(srcdir)/traces/*.h \
 	    $(srcdir)/db/*.h $(srcdir)/tests/*.h $(srcdir)/tests/reference/*.h; do \
+	@for h in $(srcdir)/src/*.h $(srcdir)/src/*/*.h $(srcdir)/sim/*.h $(srcdir)/gpu/*.h $(srcdir)/traces/*.h $(srcdir)/db/*.h $(srcdir)/tests/*.h $(srcdir)/tests/reference/*.h; do \
 	  $(CC) $(DEFS) $(DEFAULT_INCLUDES) $(AM_CPPFLAGS) $(CPPFLAGS) -std=c11 -Wall -Wno-unused-function -Werror -fsyntax-only -x c $$h || exit 1; done
