@@ -36,7 +36,6 @@ struct rank_log {
     int64_t issue_ns;
     struct task_time *times;     /* [step 0 … steps][task] */
     struct step_result *results; /* [step 0 … steps] */
-    uint64_t *not_finite;        /* elements of gradients, [step 0 … steps] */
 };
 
 struct run_log {

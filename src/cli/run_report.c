@@ -41,7 +41,7 @@ static void note_step(const struct run_log *log, uint32_t step, struct run_step 
     *out = (struct run_step){.step_ns = 0};
     for (uint32_t r = 0; r < log->ranks; r++) {
         loss += log->rank[r].results[step].loss / log->ranks;
-        out->not_finite += log->rank[r].not_finite[step];
+        out->not_finite += log->rank[r].results[step].not_finite;
         out->skipped |= log->rank[r].results[step].skipped;
     }
     out->loss = log->rank[0].results[step].ended ? loss : NAN;
