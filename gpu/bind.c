@@ -156,6 +156,16 @@ static enum status bind_task(struct binding *to, struct err *err)
     return STATUS_OK;
 }
 
+static enum status prepare_works(const struct binding *of, struct err *err)
+{
+    const struct bind_setup *setup = &of->bind->setup;
+    enum status status = STATUS_OK;
+
+    for (uint32_t i = 0; i < of->n && status == STATUS_OK; i++)
+        status = setup->device->prepare(setup->device_self, &of->works[i], err);
+    return status;
+}
+
 enum status bind_launch(struct bind *bind, const struct launch *launch, uint32_t n,
                         struct bound *out, struct err *err)
 {
@@ -169,6 +179,9 @@ enum status bind_launch(struct bind *bind, const struct launch *launch, uint32_t
             return status;
         if (to.n == 0)
             binding_add(&to, WORK_NOTHING);
+        const enum status prepared = prepare_works(&to, err);
+        if (prepared != STATUS_OK)
+            return prepared;
         *bound = (struct bound){.works = to.works, .n_work = to.n};
     }
     *out = *bound;

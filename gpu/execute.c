@@ -5,7 +5,6 @@
 
 #include "gpu/poison.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -16,7 +15,7 @@ struct executor {
     struct bind *bind;
     struct arena arena;
     struct rank_log *log;
-    struct step_state state;
+    struct step_state *state; /* the device's */
     struct work step_end;
     struct poison poison;
     uint32_t step, n_launch; /* launches of this step so far */
@@ -66,47 +65,29 @@ char *executor_member(struct executor *executor, uint32_t buffer, uint32_t membe
                         executor->setup.program->buffers[buffer].expanded + member);
 }
 
-struct scaler_state executor_scaler(const struct executor *executor)
+enum status executor_scaler(const struct executor *executor, struct scaler_state *out,
+                            struct err *err)
 {
-    const struct step_state *state = &executor->state;
+    const struct execute_setup *setup = &executor->setup;
+    struct step_state state;
+    const enum status status =
+        setup->device->read(setup->device_self, &state, executor->state, sizeof state, err);
 
-    if (!state->scales)
-        return (struct scaler_state){0};
-    return (struct scaler_state){.loss_scale = state->loss_scale, .good_steps = state->good_steps};
+    if (status == STATUS_OK)
+        *out = state.scales ? (struct scaler_state){.loss_scale = state.loss_scale,
+                                                    .good_steps = state.good_steps}
+                            : (struct scaler_state){0};
+    return status;
 }
 
-/* ---- what is counted beside the program ---------------------------------------------------- */
-
-static uint64_t count_not_finite(const struct device_tensor *tensor)
+enum status executor_read(const struct executor *executor, void *to, const void *from,
+                          uint64_t bytes, struct err *err)
 {
-    const struct op_tensor of = {.at = tensor->at, .n = tensor->n, .dtype = tensor->dtype};
-    enum { CHUNK = 4096 };
-    float values[CHUNK];
-    uint64_t count = 0;
-
-    for (uint64_t i = 0; i < tensor->n; i += CHUNK) {
-        const uint64_t n = tensor->n - i < CHUNK ? tensor->n - i : CHUNK;
-        host_widen(&of, i, n, values);
-        for (uint64_t j = 0; j < n; j++)
-            count += !isfinite(values[j]);
-    }
-    return count;
+    const struct execute_setup *setup = &executor->setup;
+    return setup->device->read(setup->device_self, to, from, bytes, err);
 }
 
-/* Gradients that the optimizer has read. */
-static void observe(void *context, const struct submission *submission)
-{
-    const struct executor *executor = context;
-    const struct device_setup *device = &executor->setup.device_setup;
-
-    if (submission->work->kind == WORK_UPDATE) {
-        const struct work_update *update = &submission->work->is.update;
-        for (uint32_t i = 0; i < update->n_list; i++)
-            executor->log->not_finite[submission->step] += count_not_finite(&update->list[i].grad);
-    }
-    if (device->observe)
-        device->observe(device->observe_context, submission);
-}
+/* ---- what is checked beside the program ---------------------------------------------------- */
 
 static void check_memory(struct executor *executor)
 {
@@ -153,31 +134,41 @@ static struct step_state first_state(const struct execute_setup *setup)
                                .scales = options->scaler};
 }
 
-static enum status executor_open(void *self, const struct program *program,
-                                 const struct placement *placement, struct err *err)
+static void bind(struct executor *executor)
 {
-    struct executor *executor = self;
     const struct execute_setup *setup = &executor->setup;
-    struct device_setup device = setup->device_setup;
 
-    device.n_event = program->n_event;
-    device.observe = observe;
-    device.observe_context = executor;
-    device.last_task = executor->log->last_task;
-    set_groups(executor, &device);
-    executor->state = first_state(setup);
     executor->step_end = (struct work){
-        .kind = WORK_STEP_END, .state = &executor->state, .is.results = executor->log->results};
-    executor->bind = bind_new(&(struct bind_setup){.program = program,
-                                                   .placement = placement,
+        .kind = WORK_STEP_END, .state = executor->state, .is.results = executor->log->results};
+    executor->bind = bind_new(&(struct bind_setup){.program = setup->program,
+                                                   .placement = setup->placement,
                                                    .rank = setup->rank,
                                                    .device = setup->device,
                                                    .device_self = setup->device_self,
                                                    .values = setup->values,
                                                    .optimizer = &executor->setup.optimizer,
                                                    .max_norm = setup->max_norm,
-                                                   .state = &executor->state});
-    return setup->device->open(setup->device_self, &device, err);
+                                                   .state = executor->state});
+}
+
+static enum status executor_open(void *self, const struct program *program,
+                                 const struct placement *placement, struct err *err)
+{
+    struct executor *executor = self;
+    const struct execute_setup *setup = &executor->setup;
+    const struct step_state first = first_state(setup);
+    struct device_setup device = setup->device_setup;
+
+    (void)placement;
+    device.n_event = program->n_event;
+    device.last_task = executor->log->last_task;
+    set_groups(executor, &device);
+    enum status status = setup->device->open(setup->device_self, &device, err);
+    if (status == STATUS_OK)
+        status = setup->device->state(setup->device_self, &first, &executor->state, err);
+    if (status == STATUS_OK)
+        bind(executor);
+    return status;
 }
 
 /* What was bound may point into what goes now. */
@@ -192,6 +183,7 @@ static enum status executor_segment(void *self, const struct segment_op *op, str
         const enum status status = setup->device->drain(setup->device_self, err);
         if (status != STATUS_OK)
             return status;
+        setup->device->forget(setup->device_self);
         bind_forget(executor->bind);
         poison_forget(&executor->poison);
     }

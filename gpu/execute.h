@@ -21,7 +21,7 @@ struct execute_setup {
     uint32_t rank;
     const struct device_ops *device;
     void *device_self;
-    struct device_setup device_setup; /* but groups, events and observers, which follow */
+    struct device_setup device_setup; /* but groups and events, which follow */
     const struct values *values;
     struct optimizer_options optimizer;
     float max_norm;
@@ -38,8 +38,12 @@ extern const struct backend_ops execute_backend;
 struct executor *executor_new(const struct execute_setup *setup);
 void executor_free(struct executor *executor);
 
-/* For at_end: where a buffer's member lies now, and how the loss scaler stands; zeros: none. */
+/* For at_end: where a buffer's member lies now in the device's memory, bytes of it, and how the loss
+   scaler stands; zeros: none. */
 char *executor_member(struct executor *executor, uint32_t buffer, uint32_t member);
-struct scaler_state executor_scaler(const struct executor *executor);
+enum status executor_read(const struct executor *executor, void *to, const void *from,
+                          uint64_t bytes, struct err *err);
+enum status executor_scaler(const struct executor *executor, struct scaler_state *out,
+                            struct err *err);
 
 #endif

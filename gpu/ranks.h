@@ -13,6 +13,7 @@
 struct run_job {
     const struct program *program;
     const struct placement *placement;
+    const struct device_ops *device;
     uint32_t ranks, steps;
     uint64_t settings_hash; /* of what ranks have to agree on beside program and placement */
     struct optimizer_options optimizer;

@@ -37,7 +37,6 @@ struct rank_log {
     int64_t issue_cpu_ns;        /* CPU time of its thread in the steps that have them */
     struct task_time *times;     /* [step 0 … steps][task] */
     struct step_result *results; /* [step 0 … steps] */
-    uint64_t *not_finite;        /* elements of gradients, [step 0 … steps] */
 };
 
 struct run_log {

@@ -43,7 +43,7 @@ static void note_step(const struct run_log *log, uint32_t step, struct run_step 
     for (uint32_t r = 0; r < log->ranks; r++) {
         ended &= log->rank[r].results[step].ended;
         loss += log->rank[r].results[step].loss / log->ranks;
-        out->not_finite += log->rank[r].not_finite[step];
+        out->not_finite += log->rank[r].results[step].not_finite;
         out->skipped |= log->rank[r].results[step].skipped;
     }
     out->loss = ended ? loss : NAN;
