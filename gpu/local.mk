@@ -51,6 +51,8 @@ gpu_libgpu_a_SOURCES = \
 	gpu/ops.h \
 	gpu/pack.h \
 	gpu/pack_body.h \
+	gpu/pack_element.h \
+	gpu/pack_memory.h \
 	gpu/pack_table.c \
 	gpu/rank.c \
 	gpu/ranks.c \
