@@ -52,6 +52,8 @@ gpu_libgpu_a_SOURCES = \
 	gpu/ops.h \
 	gpu/pack.h \
 	gpu/pack_body.h \
+	gpu/pack_element.h \
+	gpu/pack_memory.h \
 	gpu/pack_table.c \
 	gpu/poison.c \
 	gpu/poison.h \
