@@ -67,9 +67,9 @@ gpu_libgpu_a_SOURCES = \
 	gpu/run_log.c \
 	gpu/run_log.h \
 	gpu/shm_transport.c \
-	gpu/transport.h \
 	gpu/stop_signal.c \
 	gpu/stop_signal.h \
+	gpu/transport.h \
 	gpu/values.c \
 	gpu/values.h \
 	gpu/work.h
