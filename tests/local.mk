@@ -192,7 +192,6 @@ c_tests = \
 	tests/query.t \
 	tests/query_views.t \
 	tests/real_jitter.t \
-	tests/reduce.t \
 	tests/real_numbers.t \
 	tests/real_oracle.t \
 	tests/real_order.t \
@@ -471,5 +470,4 @@ check-summary:
 check-headers:
 	@for h in $(srcdir)/src/*.h $(srcdir)/src/*/*.h $(srcdir)/sim/*.h $(srcdir)/gpu/*.h $(srcdir)/traces/*.h \
 	    $(srcdir)/db/*.h $(srcdir)/tests/*.h $(srcdir)/tests/reference/*.h; do \
-	@for h in $(srcdir)/src/*.h $(srcdir)/src/*/*.h $(srcdir)/sim/*.h $(srcdir)/gpu/*.h $(srcdir)/traces/*.h $(srcdir)/db/*.h $(srcdir)/tests/*.h $(srcdir)/tests/reference/*.h; do \
 	  $(CC) $(DEFS) $(DEFAULT_INCLUDES) $(AM_CPPFLAGS) $(CPPFLAGS) -std=c11 -Wall -Wno-unused-function -Werror -fsyntax-only -x c $$h || exit 1; done
