@@ -192,6 +192,8 @@ c_tests = \
 	tests/reduce.t \
 	tests/real_numbers.t \
 	tests/real_oracle.t \
+	tests/real_policies.t \
+	tests/real_same.t \
 	tests/reference_gradients.t \
 	tests/reference_oracle.t \
 	tests/reference_values.t \
