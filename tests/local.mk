@@ -190,10 +190,13 @@ c_tests = \
 	tests/query.t \
 	tests/query_views.t \
 	tests/reduce.t \
+	tests/real_dtypes.t \
 	tests/real_numbers.t \
 	tests/real_oracle.t \
 	tests/real_policies.t \
+	tests/real_random.t \
 	tests/real_same.t \
+	tests/real_scaler.t \
 	tests/reference_gradients.t \
 	tests/reference_oracle.t \
 	tests/reference_values.t \

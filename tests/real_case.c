@@ -11,7 +11,6 @@
 #include "tests/asked.h"
 #include "tests/tap.h"
 
-static const double SGD_LR = 1.0 / 64;
 static const struct ref_adamw adamw = {
     .lr = 0.01, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.1};
 
@@ -100,7 +99,7 @@ static const struct {
 
 void real_case_make(const struct real_case *of, struct made *out)
 {
-    char words[512];
+    char words[2048];
 
     snprintf(words, sizeof words,
              "--ops native --behavior unshard --param-dtype fp32 --optimizer sgd %s", of->words);
@@ -114,13 +113,21 @@ static bool is_adamw(const struct made *made)
 
 bool real_case_run(const struct real_case *of, const struct made *made, struct real_numbers *out)
 {
+    return real_case_run_watched(of, made, NULL, NULL, out);
+}
+
+bool real_case_run_watched(const struct real_case *of, const struct made *made,
+                           device_observer *observe, void *context, struct real_numbers *out)
+{
     const struct real_ask ask = {.program = &made->program,
                                  .steps = CASE_STEPS,
                                  .sums_microbatches = !of->averages,
                                  .max_norm = of->max_norm,
                                  .scaler.loss_scale = of->loss_scale,
+                                 .observe = observe,
+                                 .observe_context = context,
                                  .optimizer = {.adamw = is_adamw(made),
-                                               .lr = is_adamw(made) ? adamw.lr : SGD_LR,
+                                               .lr = is_adamw(made) ? adamw.lr : CASE_SGD_LR,
                                                .beta1 = adamw.beta1,
                                                .beta2 = adamw.beta2,
                                                .eps = adamw.eps,
@@ -187,7 +194,7 @@ static void update(struct judge *judge, uint32_t step)
     if (is_adamw(judge->made))
         reference_adamw(&judge->rig.reference, &adamw, step + 1);
     else
-        reference_sgd(&judge->rig.reference, SGD_LR);
+        reference_sgd(&judge->rig.reference, CASE_SGD_LR);
 }
 
 /* ---- what is judged --------------------------------------------------------------------------- */

@@ -32,6 +32,7 @@ enum small {
 const char *small_name(enum small small);
 
 enum { CASE_STEPS = 2 };
+#define CASE_SGD_LR (1.0 / 64)
 
 struct real_case {
     enum small small;
@@ -46,6 +47,9 @@ struct real_case {
 void real_case_make(const struct real_case *of, struct made *out);
 /* Runs it; false, with a failed check, where it ends otherwise than well. Released on every path. */
 bool real_case_run(const struct real_case *of, const struct made *made, struct real_numbers *out);
+/* The same with somebody who looks at each work (real_rig.h). */
+bool real_case_run_watched(const struct real_case *of, const struct made *made,
+                           device_observer *observe, void *context, struct real_numbers *out);
 
 /* One tensor that a run is judged by. */
 enum judged_kind {
