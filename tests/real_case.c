@@ -111,6 +111,22 @@ static bool is_adamw(const struct made *made)
     return made->plan.options.optimizer == OPTIMIZER_ADAMW;
 }
 
+/* A rank's loss of a step is the mean of its microbatches'. */
+static bool logs_losses(const struct real_numbers *numbers)
+{
+    for (uint32_t step = 0; step < numbers->n_step; step++)
+        for (uint32_t rank = 0; rank < numbers->ranks; rank++) {
+            double mean = 0;
+            for (uint32_t m = 0; m < numbers->microbatches; m++)
+                mean += (double)numbers
+                            ->losses[(step * numbers->microbatches + m) * numbers->ranks + rank] /
+                        numbers->microbatches;
+            if (fabs(numbers->log->rank[rank].results[step + 1].loss - mean) > 1e-6 * fabs(mean))
+                return false;
+        }
+    return true;
+}
+
 bool real_case_run(const struct real_case *of, const struct made *made, struct real_numbers *out)
 {
     return real_case_run_watched(of, made, NULL, NULL, out);
@@ -134,9 +150,11 @@ bool real_case_run_watched(const struct real_case *of, const struct made *made,
                                                .weight_decay = adamw.weight_decay}};
     struct err err = {0};
 
-    if (real_run(&ask, out, &err) == STATUS_OK)
-        return true;
-    return ok(false, "%s %s: runs: %s", small_name(of->small), of->words, err.text);
+    if (real_run(&ask, out, &err) != STATUS_OK)
+        return ok(false, "%s %s: runs: %s", small_name(of->small), of->words, err.text);
+    if (!logs_losses(out))
+        ok(false, "%s %s: the log has the losses", small_name(of->small), of->words);
+    return true;
 }
 
 /* ---- the reference's two steps -------------------------------------------------------------- */

@@ -67,6 +67,16 @@ static uint64_t count_infinite(const struct made *made, const struct real_number
     return n;
 }
 
+/* What the ranks of the first replica counted themselves. */
+static uint64_t logged_infinite(const struct made *made, const struct real_numbers *got)
+{
+    uint64_t n = 0;
+
+    for (uint32_t rank = 0; rank < made->plan.shard_ranks; rank++)
+        n += got->log->rank[rank].not_finite[1];
+    return n;
+}
+
 /* How many of the two steps are left out under this scale; -1: the run ended otherwise than well. */
 static int check_scale(const struct layout_case *of, int exponent, bool *met_few)
 {
@@ -82,6 +92,7 @@ static int check_scale(const struct layout_case *of, int exponent, bool *met_few
         const uint64_t n_infinite = count_infinite(&made, &got);
         *met_few |= n_infinite > 0 && n_infinite < 20;
         ok(ranks_agree(&got) && is_skipped(&got, 0, 0) == (n_infinite > 0) &&
+               logged_infinite(&made, &got) == n_infinite &&
                got.loss_scales[0] == (float)ldexp(1, exponent - n_skipped) &&
                wrong_params(&made, &got) == 0,
            "%s %s: of a scale of 2^%d %d steps are left out, on all ranks, for %u infinities",
