@@ -1,13 +1,25 @@
 /*
  * Real runs in FP32 compute what the reference computes in double, to 1e-5 of each tensor's norm:
  * models, numbers of ranks, optimizers, and whatever changes which numbers there are.
+ *
+ * But for the second step of kda. At the first places of a sequence the delta rule yields nearly
+ * nothing, and that is divided by its own norm: what an update has moved by an FP32 rounding comes
+ * back some hundred times as large. The reference that rounds values to FP32 is as far away.
  */
 #include <stdio.h>
 
 #include "tests/real_case.h"
 #include "tests/tap.h"
 
-static const struct number_bound bounds[] = {{"*", 1e-5}};
+static const struct number_bound strict[] = {{"*", 1e-5}};
+static const struct number_bound of_kda[] = {
+    {"grad 1 of *", 5e-5}, {"norm 1", 5e-5}, {"d_input", 5e-5}, {"*", 1e-5}};
+
+static void check(const struct real_case *of)
+{
+    const bool is_kda = of->small == SMALL_KDA || of->small == SMALL_FLAT;
+    real_case_check(of, is_kda ? of_kda : strict);
+}
 
 /* Every family on 1 to 4 ranks with both optimizers. */
 static void check_models(void)
@@ -20,7 +32,7 @@ static void check_models(void)
             for (int adamw = 0; adamw < 2; adamw++) {
                 snprintf(words, sizeof words, "--gpus %d --optimizer %s", ranks,
                          adamw ? "adamw-fused" : "sgd");
-                real_case_check(&(struct real_case){smalls[i], .words = words}, true, bounds);
+                check(&(struct real_case){smalls[i], .words = words});
             }
 }
 
@@ -83,6 +95,6 @@ int main(void)
 {
     check_models();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        real_case_check(&cases[i], true, bounds);
+        check(&cases[i]);
     return tap_done();
 }
