@@ -351,6 +351,8 @@ sh_tests = \
 	tests/overlap_command.sh \
 	tests/plan_command.sh \
 	tests/query_command.sh \
+	tests/run_command.sh \
+	tests/run_failures.sh \
 	tests/trace_command.sh \
 	tests/trace_python.sh
 dist_check_SCRIPTS += $(sh_tests)
