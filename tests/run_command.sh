@@ -1,7 +1,7 @@
 #!/bin/sh
 # The command "unshard run": what it prints and stores, how it compares with the simulation of the same
 # program, checkpoints read under another arrangement and world size, and what it refuses.
-# shellcheck disable=SC2154,SC2317,SC2086  # tmp is of tap.sh; ok calls checks; $sim is words
+# shellcheck disable=SC2154,SC2317,SC2086,SC2016  # tmp is of tap.sh; ok calls checks; $sim is words
 . "$top_srcdir/tests/tap.sh"
 . "$top_srcdir/tests/command_rig.sh"
 
