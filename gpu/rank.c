@@ -13,10 +13,10 @@
 enum { FATAL_STEP = 3 };
 
 /* What ranks hold against each other; names for the message. X(field, name) */
-#define AGREED(X)             \
-    X(program, "program")     \
-    X(placement, "placement") \
-    X(settings, "settings of the run")
+#define AGREED(X)                     \
+    X(program, "another program")     \
+    X(placement, "another placement") \
+    X(settings, "other settings of the run")
 
 struct agreed {
 #define X(field, name) uint64_t field;
@@ -79,7 +79,7 @@ static enum status agree(struct rank_run *run, struct err *err)
         const char *what = first_difference(&all[0], &all[r]);
         if (what)
             status = err_set(err, STATUS_RUN,
-                             "rank %u has another %s than rank 0: start all with the same options "
+                             "rank %u has %s than rank 0: start all with the same options "
                              "and the same version",
                              r, what);
     }

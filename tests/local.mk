@@ -191,8 +191,10 @@ c_tests = \
 	tests/program.t \
 	tests/query.t \
 	tests/query_views.t \
+	tests/real_agree.t \
 	tests/real_jitter.t \
 	tests/real_numbers.t \
+	tests/real_memory.t \
 	tests/real_oracle.t \
 	tests/real_order.t \
 	tests/reduce_ranks.t \
@@ -307,7 +309,9 @@ tests_plan_rank_t_SOURCES = tests/plan_rank.c
 tests_program_t_SOURCES = tests/program.c
 tests_query_t_SOURCES = tests/query.c
 tests_query_views_t_SOURCES = tests/query_views.c
+tests_real_agree_t_SOURCES = tests/real_agree.c
 tests_real_jitter_t_SOURCES = tests/real_jitter.c
+tests_real_memory_t_SOURCES = tests/real_memory.c
 tests_real_oracle_t_SOURCES = tests/real_oracle.c
 tests_real_order_t_SOURCES = tests/real_order.c
 tests_reduce_ranks_t_SOURCES = tests/reduce_ranks.c
@@ -362,6 +366,8 @@ sh_tests = \
 	tests/overlap_command.sh \
 	tests/plan_command.sh \
 	tests/query_command.sh \
+	tests/run_command.sh \
+	tests/run_failures.sh \
 	tests/trace_command.sh \
 	tests/trace_python.sh
 dist_check_SCRIPTS += $(sh_tests)

@@ -59,7 +59,7 @@ static void add_memory(const struct run_report *report, const struct term *term,
              text_bytes(report->sim->reserved_bytes, a));
     for (uint32_t i = report->real.n_check; i-- > 0;)
         if (report->real.checks[i].rank == 0) {
-            text_add(out, "  %-*s%*s   by the system's account at the end, program %s%s%s\n",
+            text_add(out, "  %-*s%*s   by the system's account; the program %s%s%s\n",
                      LABEL_COLUMNS, "mapped", NUMBER_COLUMNS,
                      text_bytes(report->real.checks[i].mapped_bytes, a),
                      report->memory_agrees ? term->good : term->bad,
