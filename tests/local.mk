@@ -198,10 +198,7 @@ c_tests = \
 	tests/real_oracle.t \
 	tests/real_order.t \
 	tests/reduce_ranks.t \
-	tests/reduce.t \
 	tests/real_dtypes.t \
-	tests/real_numbers.t \
-	tests/real_oracle.t \
 	tests/real_policies.t \
 	tests/real_random.t \
 	tests/real_same.t \

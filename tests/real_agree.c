@@ -60,6 +60,7 @@ static int be_rank(uint32_t rank, void *context)
     const struct run_job job = {.program = &shared->made[other].program,
                                 .placement = other ? &shared->other
                                                    : &shared->placements[is_odd && odd->placement],
+                                .device = &host_device_ops,
                                 .ranks = RANKS,
                                 .steps = 2,
                                 .settings_hash = is_odd && odd->settings,
