@@ -197,6 +197,7 @@ c_tests = \
 	tests/real_memory.t \
 	tests/real_oracle.t \
 	tests/real_order.t \
+	tests/real_waits.t \
 	tests/reduce_ranks.t \
 	tests/real_dtypes.t \
 	tests/real_policies.t \
@@ -311,6 +312,7 @@ tests_real_jitter_t_SOURCES = tests/real_jitter.c
 tests_real_memory_t_SOURCES = tests/real_memory.c
 tests_real_oracle_t_SOURCES = tests/real_oracle.c
 tests_real_order_t_SOURCES = tests/real_order.c
+tests_real_waits_t_SOURCES = tests/real_waits.c
 tests_reduce_ranks_t_SOURCES = tests/reduce_ranks.c
 tests_reference_gradients_t_SOURCES = tests/reference_gradients.c
 tests_reference_oracle_t_SOURCES = tests/reference_oracle.c
