@@ -79,6 +79,8 @@ tests_libtest_a_SOURCES = \
 	tests/reference/ref_tape.h \
 	tests/reference/ref_train.c \
 	tests/reference/reference.h \
+	tests/real_plans.c \
+	tests/real_plans.h \
 	tests/real_case.c \
 	tests/real_case.h \
 	tests/real_judge.c \
@@ -191,6 +193,13 @@ c_tests = \
 	tests/program.t \
 	tests/query.t \
 	tests/query_views.t \
+	tests/real_agree.t \
+	tests/real_jitter.t \
+	tests/real_numbers.t \
+	tests/real_memory.t \
+	tests/real_oracle.t \
+	tests/real_order.t \
+	tests/reduce_ranks.t \
 	tests/reduce.t \
 	tests/real_dtypes.t \
 	tests/real_numbers.t \
@@ -203,7 +212,6 @@ c_tests = \
 	tests/reference_oracle.t \
 	tests/reference_values.t \
 	tests/resume_faults.t \
-	tests/reduce_ranks.t \
 	tests/safetensors.t \
 	tests/safetensors_write.t \
 	tests/simulate.t \
@@ -303,12 +311,16 @@ tests_plan_rank_t_SOURCES = tests/plan_rank.c
 tests_program_t_SOURCES = tests/program.c
 tests_query_t_SOURCES = tests/query.c
 tests_query_views_t_SOURCES = tests/query_views.c
-tests_reduce_t_SOURCES = tests/reduce.c
+tests_real_agree_t_SOURCES = tests/real_agree.c
+tests_real_jitter_t_SOURCES = tests/real_jitter.c
+tests_real_memory_t_SOURCES = tests/real_memory.c
+tests_real_oracle_t_SOURCES = tests/real_oracle.c
+tests_real_order_t_SOURCES = tests/real_order.c
+tests_reduce_ranks_t_SOURCES = tests/reduce_ranks.c
 tests_reference_gradients_t_SOURCES = tests/reference_gradients.c
 tests_reference_oracle_t_SOURCES = tests/reference_oracle.c
 tests_reference_values_t_SOURCES = tests/reference_values.c
 tests_resume_faults_t_SOURCES = tests/resume_faults.c
-tests_reduce_ranks_t_SOURCES = tests/reduce_ranks.c
 tests_safetensors_t_SOURCES = tests/safetensors.c
 tests_safetensors_write_t_SOURCES = tests/safetensors_write.c
 tests_simulate_t_SOURCES = tests/simulate.c
@@ -356,6 +368,8 @@ sh_tests = \
 	tests/overlap_command.sh \
 	tests/plan_command.sh \
 	tests/query_command.sh \
+	tests/run_command.sh \
+	tests/run_failures.sh \
 	tests/trace_command.sh \
 	tests/trace_python.sh
 dist_check_SCRIPTS += $(sh_tests)

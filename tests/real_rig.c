@@ -195,11 +195,14 @@ static void note_ignored(struct watched *watched, struct executor *executor)
 static enum status at_end(void *context, uint32_t rank, struct executor *executor, struct err *err)
 {
     struct watched *watched = context;
+    struct scaler_state scaler;
+    const enum status status = executor_scaler(executor, &scaler, err);
 
-    (void)err;
+    if (status != STATUS_OK)
+        return status;
     note_params(watched, executor);
     note_ignored(watched, executor);
-    watched->numbers->loss_scales[rank] = executor_scaler(executor).loss_scale;
+    watched->numbers->loss_scales[rank] = scaler.loss_scale;
     return STATUS_OK;
 }
 
@@ -278,6 +281,7 @@ enum status real_run(const struct real_ask *ask, struct real_numbers *out, struc
         place_program(ask->program, &config, &out->arena, placement);
     const struct run_job job = {.program = ask->program,
                                 .placement = ask->placement ? ask->placement : placement,
+                                .device = &host_device_ops,
                                 .ranks = out->ranks,
                                 .steps = ask->steps,
                                 .optimizer = ask->optimizer,

@@ -150,6 +150,7 @@ enum status run_asked_make(const struct options *options, const struct prepared 
     out->job = (struct run_job){
         .program = &prepared->program,
         .placement = placement,
+        .device = &host_device_ops,
         .ranks = (uint32_t)prepared->plan.world,
         .steps = (uint32_t)option_number(options, OPTION_STEPS),
         .optimizer = optimizer_from(options),
