@@ -83,6 +83,8 @@ tests_libtest_a_SOURCES = \
 	tests/real_plans.h \
 	tests/real_case.c \
 	tests/real_case.h \
+	tests/real_judge.c \
+	tests/real_judge.h \
 	tests/real_rig.c \
 	tests/real_rig.h \
 	tests/reference_rig.c \

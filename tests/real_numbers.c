@@ -8,7 +8,7 @@
  */
 #include <stdio.h>
 
-#include "tests/real_case.h"
+#include "tests/real_judge.h"
 #include "tests/tap.h"
 
 static const struct number_bound strict[] = {{"*", 1e-5}};

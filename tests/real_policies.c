@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "tests/real_case.h"
+#include "tests/real_judge.h"
 #include "tests/tap.h"
 
 static const double OF_BF16 = 0.125, OF_FP16 = 0.5;

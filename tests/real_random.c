@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/real_case.h"
+#include "tests/real_judge.h"
 #include "tests/tap.h"
 
 enum { ROUNDS = 40, MAX_CHOICES = 8, MAX_PATTERNS = 20, MAX_WORDS = 1024 };
