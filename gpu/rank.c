@@ -65,7 +65,22 @@ static enum status exchange_agreed(struct rank_run *run, const struct agreed *mi
     return status;
 }
 
-/* Every rank finds the same difference, the first to rank 0. */
+/* The rank that differs first from rank 0, and in what; 0: none does. */
+static uint32_t find_difference(const struct agreed *all, uint32_t ranks, const char **what)
+{
+    for (uint32_t r = 1; r < ranks; r++) {
+        *what = first_difference(&all[0], &all[r]);
+        if (*what)
+            return r;
+    }
+    return 0;
+}
+
+/*
+ * Every rank finds the same difference. A rank that leaves ends the others' waits, so that none does
+ * before all have what the others said: that is what the second exchange is for, whatever comes of
+ * it.
+ */
 static enum status agree(struct rank_run *run, struct err *err)
 {
     const struct run_job *job = run->job;
@@ -73,17 +88,19 @@ static enum status agree(struct rank_run *run, struct err *err)
                                 .placement = placement_hash(job->placement),
                                 .settings = job->settings_hash};
     struct agreed *all = arena_array(&run->arena, struct agreed, job->ranks);
-    enum status status = exchange_agreed(run, &mine, all, err);
+    const enum status status = exchange_agreed(run, &mine, all, err);
+    const char *what;
 
-    for (uint32_t r = 1; r < job->ranks && status == STATUS_OK; r++) {
-        const char *what = first_difference(&all[0], &all[r]);
-        if (what)
-            status = err_set(err, STATUS_RUN,
-                             "rank %u has %s than rank 0: start all with the same options "
-                             "and the same version",
-                             r, what);
-    }
-    return status;
+    if (status != STATUS_OK)
+        return status;
+    const uint32_t differs = find_difference(all, job->ranks, &what);
+    if (differs == 0)
+        return STATUS_OK;
+    exchange_agreed(run, &mine, all, NULL);
+    return err_set(err, STATUS_RUN,
+                   "rank %u has %s than rank 0: start all with the same options and the same "
+                   "version",
+                   differs, what);
 }
 
 static void set_transport_groups(struct rank_run *run, struct transport_setup *setup)
