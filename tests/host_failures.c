@@ -39,6 +39,19 @@ static enum status failing_call(void *context, uint64_t what, struct err *err)
     }
 }
 
+static void await_ran(int n)
+{
+    while (n_ran < n)
+        nap_ms(1);
+}
+
+/* Asks for an event that nobody records. */
+static void await_failure(struct device_rig *rig)
+{
+    while (rig->ops->host_wait(rig->device, 63, NULL) == STATUS_OK)
+        nap_ms(1);
+}
+
 static void open_rig(struct device_rig *rig)
 {
     device_rig_init(rig, failing_call, NULL);
@@ -58,6 +71,7 @@ static void test_first_stays(void)
 
     open_rig(&rig);
     rig_submit(&rig, STREAM_RS, FAIL_LATER, NULL);
+    await_ran(1);
     rig_submit(&rig, STREAM_C, FINE, NULL);
     rig_submit(&rig, STREAM_C, FAIL, NULL);
     nap_ms(40);
@@ -79,13 +93,14 @@ static void test_drops(void)
     struct device_rig rig;
     open_rig(&rig);
     rig_submit(&rig, STREAM_C, HOLD, NULL);
+    await_ran(1);
     rig_record(&rig, 0, STREAM_C);
     rig_wait(&rig, 0, STREAM_RS);
     rig_submit(&rig, STREAM_RS, FINE, NULL);
     for (int i = 0; i < 100; i++)
         rig_submit(&rig, STREAM_C, FINE, NULL);
     rig_submit(&rig, STREAM_AG, FAIL, NULL);
-    nap_ms(10);
+    await_failure(&rig);
     release = true;
     const int64_t start_ns = bell_now_ns();
     device_rig_release(&rig);
