@@ -73,7 +73,7 @@ static uint64_t logged_infinite(const struct made *made, const struct real_numbe
     uint64_t n = 0;
 
     for (uint32_t rank = 0; rank < made->plan.shard_ranks; rank++)
-        n += got->log->rank[rank].not_finite[1];
+        n += got->log->rank[rank].results[1].not_finite;
     return n;
 }
 
