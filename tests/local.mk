@@ -65,6 +65,16 @@ tests_libtest_a_SOURCES = \
 	tests/plan_rig.h \
 	tests/quoted.c \
 	tests/quoted.h \
+	tests/ranks_rig.c \
+	tests/ranks_rig.h \
+	tests/real_case.c \
+	tests/real_case.h \
+	tests/real_judge.c \
+	tests/real_judge.h \
+	tests/real_plans.c \
+	tests/real_plans.h \
+	tests/real_rig.c \
+	tests/real_rig.h \
 	tests/reference/ref_attention.c \
 	tests/reference/ref_delta.c \
 	tests/reference/ref_delta_rule.c \
@@ -79,18 +89,8 @@ tests_libtest_a_SOURCES = \
 	tests/reference/ref_tape.h \
 	tests/reference/ref_train.c \
 	tests/reference/reference.h \
-	tests/real_plans.c \
-	tests/real_plans.h \
-	tests/real_case.c \
-	tests/real_case.h \
-	tests/real_judge.c \
-	tests/real_judge.h \
-	tests/real_rig.c \
-	tests/real_rig.h \
 	tests/reference_rig.c \
 	tests/reference_rig.h \
-	tests/ranks_rig.c \
-	tests/ranks_rig.h \
 	tests/run_make.c \
 	tests/run_make.h \
 	tests/run_make_real.c \
@@ -194,9 +194,10 @@ c_tests = \
 	tests/query.t \
 	tests/query_views.t \
 	tests/real_agree.t \
+	tests/real_dtypes.t \
 	tests/real_jitter.t \
-	tests/real_numbers.t \
 	tests/real_memory.t \
+	tests/real_numbers.t \
 	tests/real_oracle.t \
 	tests/real_order.t \
 	tests/real_waits.t \
@@ -206,6 +207,7 @@ c_tests = \
 	tests/real_random.t \
 	tests/real_same.t \
 	tests/real_scaler.t \
+	tests/reduce_ranks.t \
 	tests/reference_gradients.t \
 	tests/reference_oracle.t \
 	tests/reference_values.t \
@@ -310,11 +312,17 @@ tests_program_t_SOURCES = tests/program.c
 tests_query_t_SOURCES = tests/query.c
 tests_query_views_t_SOURCES = tests/query_views.c
 tests_real_agree_t_SOURCES = tests/real_agree.c
+tests_real_dtypes_t_SOURCES = tests/real_dtypes.c
 tests_real_jitter_t_SOURCES = tests/real_jitter.c
 tests_real_memory_t_SOURCES = tests/real_memory.c
+tests_real_numbers_t_SOURCES = tests/real_numbers.c
 tests_real_oracle_t_SOURCES = tests/real_oracle.c
 tests_real_order_t_SOURCES = tests/real_order.c
 tests_real_waits_t_SOURCES = tests/real_waits.c
+tests_real_policies_t_SOURCES = tests/real_policies.c
+tests_real_random_t_SOURCES = tests/real_random.c
+tests_real_same_t_SOURCES = tests/real_same.c
+tests_real_scaler_t_SOURCES = tests/real_scaler.c
 tests_reduce_ranks_t_SOURCES = tests/reduce_ranks.c
 tests_reference_gradients_t_SOURCES = tests/reference_gradients.c
 tests_reference_oracle_t_SOURCES = tests/reference_oracle.c
