@@ -369,6 +369,7 @@ sh_tests = \
 	tests/query_command.sh \
 	tests/run_command.sh \
 	tests/run_failures.sh \
+	tests/run_mpi.sh \
 	tests/trace_command.sh \
 	tests/trace_python.sh
 dist_check_SCRIPTS += $(sh_tests)

@@ -4,6 +4,7 @@
  */
 #include "src/cli/options.h"
 
+#include "gpu/devices.h"
 #include "sim/what_if.h"
 #include "src/cli/command.h"
 #include "src/cli/term.h"
@@ -72,7 +73,12 @@ static const char *const section_words[] = {[SECTION_INIT] = "init",
                                             [SECTION_STEADY] = "steady",
                                             [SECTION_N] = "all",
                                             NULL};
-static const char *const device_words[] = {"host", "cuda", NULL};
+#define X(id, name) [DEVICE_##id] = name,
+static const char *const device_words[] = {DEVICES(X) NULL};
+#undef X
+#define X(id, name) [TRANSPORT_##id] = name,
+static const char *const transport_words[] = {TRANSPORTS(X) NULL};
+#undef X
 static const char *const color_words[] = {
     [COLOR_AUTO] = "auto", [COLOR_ALWAYS] = "always", [COLOR_NEVER] = "never", NULL};
 
@@ -86,7 +92,7 @@ const struct option_info option_table[OPTION_N] = {
         .initial = "8", .in_force = true, .help = "GPUs in all; each is one rank"},
     [OPTION_RANKS] = {
         "ranks", COMMAND_RUN, OPTION_COUNT, "N", .least = 1, .most = 256, .initial = "2",
-        .help = "ranks in all, each a process on this machine"},
+        .help = "ranks in all, each a process: forked here, or as many as mpirun started"},
     [OPTION_NODES] = {
         "nodes", UNITS, OPTION_COUNT, "N", .least = 1, .most = PLAN_MAX_RANKS,
         .otherwise = "GPUs / 8, rounded up", .in_force = true,
@@ -291,6 +297,10 @@ const struct option_info option_table[OPTION_N] = {
     [OPTION_DEVICE] = {
         "device", COMMAND_RUN, OPTION_WORD, .words = device_words, .initial = "host",
         .help = "what executes: threads and memory of this machine, or a GPU"},
+    [OPTION_TRANSPORT] = {
+        "transport", COMMAND_RUN, OPTION_WORD, .words = transport_words, .initial = "auto",
+        .help = "how ranks reach one another: shm, forked here; mpi, each started by mpirun or "
+                "srun; auto: mpi where a launcher started several"},
     [OPTION_STEPS] = {
         "steps", COMMAND_RUN, OPTION_COUNT, "N", .least = 1, .most = 1000000, .initial = "8",
         .help = "optimizer steps to run"},
