@@ -355,6 +355,7 @@ endif
 
 sh_tests = \
 	tests/bench.sh \
+	tests/calibrate.sh \
 	tests/check_command.sh \
 	tests/cli.sh \
 	tests/compare_command.sh \

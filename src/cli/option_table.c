@@ -295,7 +295,7 @@ const struct option_info option_table[OPTION_N] = {
         .help = "freeze the model and train low-rank adapters of rank r beside the linear layers that "
                 "are named; without targets the family's own, of llama q_proj and v_proj"},
     [OPTION_DEVICE] = {
-        "device", COMMAND_RUN, OPTION_WORD, .words = device_words, .initial = "host",
+        "device", COMMAND_RUN | COMMAND_CALIBRATE, OPTION_WORD, .words = device_words, .initial = "host",
         .help = "what executes: threads and memory of this machine, or a GPU"},
     [OPTION_TRANSPORT] = {
         "transport", COMMAND_RUN, OPTION_WORD, .words = transport_words, .initial = "auto",
@@ -348,8 +348,9 @@ const struct option_info option_table[OPTION_N] = {
         "shards", COMMAND_MODEL, OPTION_COUNT, "RANKS", .least = 1, .most = PLAN_MAX_RANKS,
         .help = "how each parameter is cut over so many ranks, and what padding costs"},
     [OPTION_OUTPUT] = {
-        "output", COMMAND_TRACE, OPTION_TEXT, "FILE",
-        .help = "export: the file to write, -o for short; compressed where the name ends in .gz; -: stdout"},
+        "output", COMMAND_TRACE | COMMAND_CALIBRATE, OPTION_TEXT, "FILE",
+        .help = "the file to write, -o for short; -: stdout; a trace is compressed where the name ends "
+                "in .gz"},
     [OPTION_LIMIT] = {
         "limit", COMMAND_HISTORY, OPTION_COUNT, "N", .least = 1, .most = INT64_MAX,
         .initial = "20", .help = "the newest N runs"},

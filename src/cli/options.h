@@ -28,7 +28,8 @@ enum command_bits {
     COMMAND_CHECK = 1024,
     COMMAND_COMPARE = 2048,
     COMMAND_RUN = 4096,
-    COMMAND_ALL = 8191
+    COMMAND_CALIBRATE = 8192,
+    COMMAND_ALL = 16383
 };
 
 enum option_id {
