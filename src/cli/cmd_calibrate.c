@@ -82,7 +82,7 @@ static enum status calibrate_host(struct cluster *out, struct arena *arena, stru
                                            "over shared memory"};
     set_sizes(out);
     set_rest(out);
-    const enum status status = calibrate_ops(out, arena, err);
+    const enum status status = calibrate_device(out, arena, err);
     return status == STATUS_OK
                ? calibrate_comm(most < MOST_RANKS ? most : MOST_RANKS, out, arena, err)
                : status;
