@@ -10,6 +10,9 @@ cd "$(dirname "$0")"
 
 packages="autoconf automake gcc libc6-dev make pkg-config libcjson-dev libsqlite3-dev zlib1g-dev mandoc"
 
+# What builds with MPI and with OpenBLAS need: tests take them where apt has them.
+extras="libopenmpi-dev libopenblas-dev"
+
 # The packages whose program or file is not there.
 missing() {
     need autoconf autoconf
@@ -47,6 +50,22 @@ set_up() {
     fi
 }
 
+set_up_extras() {
+    command -v mpicc >/dev/null 2>&1 && pkg-config --exists openblas && return 0
+    command -v apt-get >/dev/null 2>&1 && test "$(id -u)" = 0 || return 0
+    echo "installing: $extras" >&2
+    apt-get update -qq || true
+    for package in $extras; do
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package" \
+            >/dev/null || echo "quickstart.sh: tests go without $package" >&2
+    done
+}
+
+with_mpi() {
+    command -v mpicc >/dev/null 2>&1 && echo --with-mpi
+    return 0
+}
+
 build() {
     test -x configure || autoreconf -i
     mkdir -p build
@@ -62,7 +81,9 @@ run)
     ;;
 check)
     set_up
-    build --enable-werror
+    set_up_extras
+    # shellcheck disable=SC2046
+    build --enable-werror $(with_mpi)
     status=0
     make -C build -s -j"$(nproc 2>/dev/null || echo 2)" check || status=$?
     make -C build -s check-summary

@@ -20,6 +20,8 @@ gpu_libgpu_a_SOURCES = \
 	gpu/checkpoint_state.c \
 	gpu/convert.h \
 	gpu/device.h \
+	gpu/devices.c \
+	gpu/devices.h \
 	gpu/execute.c \
 	gpu/execute.h \
 	gpu/host_attention.c \

@@ -65,6 +65,7 @@ struct rate {
     X(attention_efficiency, "attention", "efficiency", 1, true, 1e-2, 1)        \
     X(attention_s0, "attention", "s0_tokens", 1, false, 0, 1e5)                 \
     X(attention_head64, "attention", "head64_factor", 1, true, 1e-2, 2)         \
+    X(delta_rule, "attention", "delta_rule_factor", 1, true, 1e-2, 10)          \
     X(attention_derate, "attention", "derate", 1, true, 1e-2, 2)                \
     X(memory_bytes_per_s, "memory", "tb_per_s", 1e12, true, 1e-3, 1e3)          \
     X(memory_efficiency, "memory", "efficiency", 1, true, 1e-2, 1)              \

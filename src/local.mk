@@ -16,7 +16,12 @@ src_libcli_a_SOURCES = \
 	src/cli/bench_step.c \
 	src/cli/bench_store.c \
 	src/cli/bench_trace.c \
+	src/cli/calibrate.h \
+	src/cli/calibrate_comm.c \
+	src/cli/calibrate_device.c \
+	src/cli/calibrate_ops.c \
 	src/cli/cmd_bench.c \
+	src/cli/cmd_calibrate.c \
 	src/cli/cmd_check.c \
 	src/cli/cmd_cluster.c \
 	src/cli/cmd_compare.c \
@@ -147,6 +152,8 @@ src_libcore_a_SOURCES = \
 	src/builtin_models.c \
 	src/cluster.c \
 	src/cluster.h \
+	src/cluster_file.c \
+	src/cluster_file.h \
 	src/cluster_json.c \
 	src/cluster_json.h \
 	src/cluster_prices.c \

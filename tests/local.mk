@@ -363,6 +363,7 @@ endif
 
 sh_tests = \
 	tests/bench.sh \
+	tests/calibrate.sh \
 	tests/check_command.sh \
 	tests/cli.sh \
 	tests/compare_command.sh \
@@ -377,6 +378,7 @@ sh_tests = \
 	tests/query_command.sh \
 	tests/run_command.sh \
 	tests/run_failures.sh \
+	tests/run_mpi.sh \
 	tests/trace_command.sh \
 	tests/trace_python.sh
 dist_check_SCRIPTS += $(sh_tests)

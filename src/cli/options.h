@@ -28,7 +28,8 @@ enum command_bits {
     COMMAND_CHECK = 1024,
     COMMAND_COMPARE = 2048,
     COMMAND_RUN = 4096,
-    COMMAND_ALL = 8191
+    COMMAND_CALIBRATE = 8192,
+    COMMAND_ALL = 16383
 };
 
 enum option_id {
@@ -88,6 +89,7 @@ enum option_id {
     OPTION_LAYERS,
     OPTION_LORA,
     OPTION_DEVICE,
+    OPTION_TRANSPORT,
     OPTION_STEPS,
     OPTION_WARMUP,
     OPTION_SEED,
