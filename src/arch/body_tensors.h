@@ -143,11 +143,14 @@
     X(NUMBER_OUT, 2, ONE, ONE)                                       \
     X(D_NUMBER_OUT, 2, ONE, ONE)                                     \
     X(D_NUMBER, 2, ONE, ONE)                                         \
+    X(ROW_LSE, 4, T, ONE)   /* loss: log-sum-exp of a token's */     \
     X(LOGITS, 2, T, V)                                               \
     X(D_LOGITS, 2, T, V)                                             \
     X(LOGITS32, 4, T, V)                                             \
     X(LOG_PROBS, 4, T, V)                                            \
     X(D_LOG_PROBS, 4, T, V)                                          \
+    X(LOG_PROBS16, 2, T, V)                                          \
+    X(D_LOG_PROBS16, 2, T, V)                                        \
     X(D_LOGITS32, 4, T, V)                                           \
     X(LOG_SUMS, 4, T, ONE)                                           \
     X(LOSS, 4, ONE, ONE)

@@ -52,6 +52,7 @@ enum status cmd_cluster(struct options *options, struct output *out, struct err 
 enum status cmd_bench(struct options *options, struct output *out, struct err *err);
 enum status cmd_history(struct options *options, struct output *out, struct err *err);
 enum status cmd_query(struct options *options, struct output *out, struct err *err);
+enum status cmd_validate(struct options *options, struct output *out, struct err *err);
 enum status cmd_trace(struct options *options, struct output *out, struct err *err);
 enum status cmd_help(struct options *options, struct output *out, struct err *err);
 
