@@ -101,10 +101,8 @@ double cost_op_s(const struct cost_rates *r, const struct op *op)
  */
 double cost_op_fp8_s(const struct cost_rates *r, const struct op *op)
 {
-    static const double cast_bytes[] = {[PASS_FORWARD] = 5,
-                                        [PASS_RECOMPUTE] = 5,
-                                        [PASS_DGRAD] = 7,
-                                        [PASS_WGRAD] = 2};
+    static const double cast_bytes[] = {
+        [PASS_FORWARD] = 5, [PASS_RECOMPUTE] = 5, [PASS_DGRAD] = 7, [PASS_WGRAD] = 2};
     const struct cost_rates fp8 = {
         .gemm_flops = r->fp8_flops,
         .gemm_start_s = r->gemm_start_s,

@@ -168,11 +168,11 @@ enum checkpointing { AC_NONE, AC_FULL, AC_OP, AC_N };
  * model's, whose caller keeps it (EAGER_MODEL), or there is none (EAGER_BF16); or one kernel for
  * all of it, handwritten or a compiler's. X(ENUM, name)
  */
-#define LOSSES(X)                    \
-    X(EAGER, "eager")                \
-    X(EAGER_MODEL, "eager-model")    \
-    X(EAGER_BF16, "eager-bf16")      \
-    X(FUSED, "fused")                \
+#define LOSSES(X)                 \
+    X(EAGER, "eager")             \
+    X(EAGER_MODEL, "eager-model") \
+    X(EAGER_BF16, "eager-bf16")   \
+    X(FUSED, "fused")             \
     X(COMPILED, "compiled")
 
 enum loss_kind {

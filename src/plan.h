@@ -52,10 +52,10 @@ enum optimizer {
  * Whose attention kernel runs: that of PyTorch's scaled_dot_product_attention (FlashAttention 2),
  * FlashAttention 3 or 4, or the Triton one of 2023. It changes times alone. X(ENUM, name)
  */
-#define ATTENTIONS(X)  \
-    X(SDPA, "sdpa")    \
-    X(FA3, "fa3")      \
-    X(FA4, "fa4")      \
+#define ATTENTIONS(X) \
+    X(SDPA, "sdpa")   \
+    X(FA3, "fa3")     \
+    X(FA4, "fa4")     \
     X(TRITON_2023, "triton-2023")
 
 enum attention {

@@ -73,7 +73,13 @@ static const struct body_row model_cast_loss[] = {
     {RUN(LOG_SOFTMAX), MOVES(FP32_PER_TOKEN(8, V)), BORN(LOG_PROBS)},
     {RUN(NLL), DIES(LOGITS32, LOG_PROBS)},
 };
-static const struct body_row held_logits[] = {HELD(LOGITS32)};
+static const struct body_row model_cast_loss_backward[] = {
+    {RUN(NLL), MOVES(FP32_PER_TOKEN(4, V)), BORN(D_LOG_PROBS)},
+    {RUN(LOG_SOFTMAX), MOVES(FP32_PER_TOKEN(12, V)), BORN(D_LOGITS32), USES(LOGITS32),
+     DIES(LOG_PROBS, D_LOG_PROBS)},
+    {RUN(TO), .when = WHEN_CAST, MOVES(PER_TOKEN(6, V)), BORN(D_LOGITS), USES(LOGITS32),
+     DIES(D_LOGITS32)},
+};
 
 /* C: all of it in the dtype of the logits, which the caller holds on to. */
 static const struct body_row bf16_loss[] = {
@@ -82,8 +88,8 @@ static const struct body_row bf16_loss[] = {
 };
 static const struct body_row bf16_loss_backward[] = {
     {RUN(NLL), MOVES(PER_TOKEN(2, V)), BORN(D_LOG_PROBS16)},
-    {RUN(LOG_SOFTMAX), MOVES(PER_TOKEN(6, V)), BORN(D_LOGITS), DIES(LOG_PROBS16, D_LOG_PROBS16)},
-    HELD(LOGITS),
+    {RUN(LOG_SOFTMAX), MOVES(PER_TOKEN(6, V)), BORN(D_LOGITS), USES(LOGITS),
+     DIES(LOG_PROBS16, D_LOG_PROBS16)},
 };
 
 /* D: one kernel each way, which reads the logits again in backward. */
@@ -140,17 +146,14 @@ static const struct body_part mean_part = {
     .boundary = {IN, NO_TENSOR, NO_TENSOR, D_IN},
 };
 
-#define LOSS_PART(rows, backward_rows)                                             \
-    {                                                                              \
-        .forward = {BODY_ROWS(rows)}, .backward = {BODY_ROWS(backward_rows)},      \
-        .boundary = {LOGITS, NO_TENSOR, NO_TENSOR, D_LOGITS}, .same = loss_same,   \
+#define LOSS_PART(rows, backward_rows)                                           \
+    {                                                                            \
+        .forward = {BODY_ROWS(rows)}, .backward = {BODY_ROWS(backward_rows)},    \
+        .boundary = {LOGITS, NO_TENSOR, NO_TENSOR, D_LOGITS}, .same = loss_same, \
     }
 static const struct body_part loss_parts[LOSS_N] = {
     [LOSS_EAGER] = LOSS_PART(loss, loss_backward),
-    [LOSS_EAGER_MODEL] = {.forward = {BODY_ROWS(model_cast_loss)},
-                          .backward = {BODY_ROWS(loss_backward), BODY_ROWS(held_logits)},
-                          .boundary = {LOGITS, NO_TENSOR, NO_TENSOR, D_LOGITS},
-                          .same = loss_same},
+    [LOSS_EAGER_MODEL] = LOSS_PART(model_cast_loss, model_cast_loss_backward),
     [LOSS_EAGER_BF16] = LOSS_PART(bf16_loss, bf16_loss_backward),
     [LOSS_FUSED] = LOSS_PART(one_kernel_loss, one_kernel_loss_backward),
     [LOSS_COMPILED] = LOSS_PART(one_kernel_loss, one_kernel_loss_backward),

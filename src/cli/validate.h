@@ -23,11 +23,11 @@ struct validated_row {
     const char *reason;  /* why it is not predicted, or NULL */
     const char *command; /* of unshard, that predicts it; NULL where there is none */
     double predicted_s, low_s, high_s;
-    double error_pct; /* signed: above 0 the prediction is too long */
-    double peak_gib, peak_error_pct; /* of the kind that was measured; NAN */
+    double error_pct;                 /* signed: above 0 the prediction is too long */
+    double peak_gib, peak_error_pct;  /* of the kind that was measured; NAN */
     double comm_share, exposed_share; /* of the predicted step */
     bool near_memory_limit;
-    bool counts; /* enters statistics */
+    bool counts;              /* enters statistics */
     const char *leaves_table; /* or NULL */
 };
 
@@ -35,10 +35,10 @@ struct validated_row {
 struct platform_stats {
     const char *platform;
     uint32_t n, n_near_limit;
-    double mean, median, p90, max; /* of absolute errors */
-    double bias;                   /* mean of signed errors */
+    double mean, median, p90, max;           /* of absolute errors */
+    double bias;                             /* mean of signed errors */
     double clear_mean, clear_p90, clear_max; /* of rows that are not near the memory limit */
-    double rank;                   /* of pairs, ordered as they were measured */
+    double rank;                             /* of pairs, ordered as they were measured */
     uint32_t n_pair;
     double coverage, width; /* rows inside low to high; median of (high - low) / mid */
     uint32_t n_peak;
@@ -70,7 +70,8 @@ enum status validate_command(const struct measured_run *run, const char *cluster
 
 /* What the framework that a row comes from did beside what the columns say. */
 struct habit {
-    const char *source;      /* what the row's source begins with */
+    const char *source;       /* what the row's source begins with */
+    const char *system;       /* of the row; "": any */
     const char *from, *until; /* of the row's date, as text; until is left out */
     const char *option, *value;
     const char *why;

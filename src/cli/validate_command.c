@@ -25,10 +25,8 @@ struct meaning {
 
 static const struct meaning compile_words[] = {
     {"yes", "torch-compile"}, {"no", "torch-eager"}, {"unknown", "torch-eager"}, {NULL, NULL}};
-static const struct meaning ac_words[] = {{"none", "none"},
-                                          {"full", "full"},
-                                          {"selective-op", "op"},
-                                          {NULL, NULL}};
+static const struct meaning ac_words[] = {
+    {"none", "none"}, {"full", "full"}, {"selective-op", "op"}, {NULL, NULL}};
 
 static enum status fail(struct err *err, const char *column, const char *word)
 {
@@ -90,8 +88,9 @@ static enum status check_parallel(const struct measured_run *run, struct err *er
 
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (kinds[i].ranks > 1)
-            return err_set(err, STATUS_USAGE, "%s parallelism over %" PRIu64 " ranks is not modelled",
-                           kinds[i].name, kinds[i].ranks);
+            return err_set(err, STATUS_USAGE,
+                           "%s parallelism over %" PRIu64 " ranks is not modelled", kinds[i].name,
+                           kinds[i].ranks);
     if (run->shard > 0 && run->shard != run->gpus / run->replicate)
         return err_set(err, STATUS_USAGE,
                        "%" PRIu64 " GPUs and %" PRIu64 " replicas do not make shards over %" PRIu64,
@@ -130,7 +129,9 @@ static void add_habits(struct builder *b, const struct measured_run *run)
 {
     for (uint32_t i = 0; i < n_validate_habits; i++) {
         const struct habit *habit = &validate_habits[i];
+        const bool any_system = *habit->system == '\0';
         if (!strncmp(run->source, habit->source, strlen(habit->source)) &&
+            (any_system || !strcmp(run->system, habit->system)) &&
             strcmp(run->date, habit->from) >= 0 && strcmp(run->date, habit->until) < 0)
             add(b, habit->option, habit->value);
     }

@@ -185,8 +185,7 @@ static uint32_t update_temp(struct schedule *sched)
         bytes = 2 * largest_shard_bytes(sched);
     if (bytes == 0)
         return NO_BUFFER;
-    const uint32_t temp =
-        build_buffer(&sched->build, ROLE_UPDATE_TEMP, STREAM_C, NO_UNIT, bytes);
+    const uint32_t temp = build_buffer(&sched->build, ROLE_UPDATE_TEMP, STREAM_C, NO_UNIT, bytes);
     build_alloc(&sched->build, temp, 0);
     return temp;
 }
