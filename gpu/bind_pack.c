@@ -41,12 +41,8 @@ static uint64_t lowest(const struct pieces *pieces, bool of_source)
 static uint64_t bytes_of(const struct pieces *pieces)
 {
     uint64_t bytes = 0;
-    for (uint32_t i = 0; i < pieces->n; i++) {
-        const struct pack_segment *segment = &pieces->at[i];
-        const uint64_t from = dtype_bytes((enum dtype)segment->from_dtype);
-        const uint64_t to = dtype_bytes((enum dtype)segment->to_dtype);
-        bytes += segment->n * (from > to ? from : to) + segment->n_zero;
-    }
+    for (uint32_t i = 0; i < pieces->n; i++)
+        bytes += pack_segment_bytes(&pieces->at[i]);
     return bytes;
 }
 
@@ -60,6 +56,7 @@ static void finish(struct binding *to, struct pieces *pieces)
         return;
     if (from == UINT64_MAX) /* zeros alone */
         from = at;
+    at -= at % 128; /* so that tiles, whose borders are lines from here on, end on the device's */
     for (uint32_t i = 0; i < pieces->n; i++) {
         pieces->at[i].from = pieces->at[i].n > 0 ? pieces->at[i].from - from : 0;
         pieces->at[i].to -= at;
@@ -85,39 +82,64 @@ struct shard_move {
     uint64_t behind_bytes; /* to_shard: zeros behind the shard */
 };
 
+/* Bytes from one row of the dimensions before the sharded one to the next. */
+static uint64_t whole_pitch(const struct shard_move *move)
+{
+    const struct member *m = move->member;
+    return m->place->rows * m->behind * dtype_bytes(move->whole_dtype);
+}
+
+static uint64_t shard_pitch(const struct shard_move *move)
+{
+    const struct member *m = move->member;
+    return m->place->chunk_rows * m->behind * dtype_bytes(move->shard_dtype);
+}
+
+/* Where a row of the rank begins in the whole tensor. */
+static uint64_t whole_start(const struct shard_move *move, struct rows rows)
+{
+    return address(move->whole) +
+           rows.first * move->member->behind * dtype_bytes(move->whole_dtype);
+}
+
 static void whole_to_shard(struct pieces *pieces, const struct shard_move *move)
 {
     const struct member *m = move->member;
     const struct rows rows = member_rows(m, move->rank);
-    const uint64_t size = dtype_bytes(move->shard_dtype);
-    const uint64_t chunk = m->place->chunk_rows * m->behind, n = rows.n * m->behind;
+    const uint64_t n = rows.n * m->behind, pitch = shard_pitch(move);
+    const uint64_t shard = address(move->shard),
+                   row_zeros = pitch - n * dtype_bytes(move->shard_dtype);
+    const bool dense = m->before == 1;
 
-    for (uint64_t b = 0; b < m->before; b++)
+    if (m->before > 0)
+        add(pieces, (struct pack_segment){.from = whole_start(move, rows),
+                                          .to = shard,
+                                          .n = n,
+                                          .n_zero = row_zeros + (dense ? move->behind_bytes : 0),
+                                          .from_dtype = (uint8_t)move->whole_dtype,
+                                          .to_dtype = (uint8_t)move->shard_dtype,
+                                          .n_row = m->before,
+                                          .from_pitch = whole_pitch(move),
+                                          .to_pitch = pitch});
+    if (!dense)
         add(pieces,
-            (struct pack_segment){
-                .from = address(move->whole) + (b * m->place->rows + rows.first) * m->behind *
-                                                   dtype_bytes(move->whole_dtype),
-                .to = address(move->shard) + b * chunk * size,
-                .n = n,
-                .n_zero = (chunk - n) * size + (b + 1 == m->before ? move->behind_bytes : 0),
-                .from_dtype = (uint8_t)move->whole_dtype,
-                .to_dtype = (uint8_t)move->shard_dtype});
+            (struct pack_segment){.to = shard + m->before * pitch, .n_zero = move->behind_bytes});
 }
 
 static void shard_to_whole(struct pieces *pieces, const struct shard_move *move)
 {
     const struct member *m = move->member;
     const struct rows rows = member_rows(m, move->rank);
-    const uint64_t chunk = m->place->chunk_rows * m->behind;
 
-    for (uint64_t b = 0; b < m->before && rows.n > 0; b++)
-        add(pieces, (struct pack_segment){
-                        .from = address(move->shard) + b * chunk * dtype_bytes(move->shard_dtype),
-                        .to = address(move->whole) + (b * m->place->rows + rows.first) * m->behind *
-                                                         dtype_bytes(move->whole_dtype),
-                        .n = rows.n * m->behind,
-                        .from_dtype = (uint8_t)move->shard_dtype,
-                        .to_dtype = (uint8_t)move->whole_dtype});
+    if (rows.n > 0 && m->before > 0)
+        add(pieces, (struct pack_segment){.from = address(move->shard),
+                                          .to = whole_start(move, rows),
+                                          .n = rows.n * m->behind,
+                                          .from_dtype = (uint8_t)move->shard_dtype,
+                                          .to_dtype = (uint8_t)move->whole_dtype,
+                                          .n_row = m->before,
+                                          .from_pitch = shard_pitch(move),
+                                          .to_pitch = whole_pitch(move)});
 }
 
 /* ---- unsharding ---------------------------------------------------------------------------- */

@@ -11,7 +11,7 @@
 void host_pack(const struct pack_table *table, const void *from, void *to)
 {
     for (uint32_t i = 0; i < table->n_tile; i++)
-        pack_tile_run(&table->tiles[i], from, to, 0, 1);
+        pack_tile_run(&table->tiles[i], table->rows, from, to, 0, 1);
 }
 
 /* So many elements, of which all are read before one is written: from may be to. */
@@ -52,10 +52,7 @@ void host_post_reduce(const struct post_reduce *post)
         else                                                       \
             post_all(post, false, DTYPE_##from_id, DTYPE_##to_id); \
         break;
-        PACK_CASTS(X)
-        X(FP32, FP32)
-        X(BF16, BF16)
-        X(FP16, FP16)
+        PACK_PAIRS(X)
 #undef X
     default:
         assert(!"a reduce-scatter of bytes");

@@ -168,6 +168,23 @@ void host_update(const struct work_update *update)
     }
 }
 
+uint64_t host_not_finite(const struct work_update *update)
+{
+    float values[BLOCK];
+    uint64_t count = 0;
+
+    for (uint32_t i = 0; i < update->n_list; i++) {
+        const struct device_tensor *grad = &update->list[i].grad;
+        for (uint64_t at = 0; at < grad->n; at += BLOCK) {
+            const struct block block = block_at(grad->n, at);
+            load(grad, block, values);
+            for (uint64_t j = 0; j < block.n; j++)
+                count += !isfinite(values[j]);
+        }
+    }
+    return count;
+}
+
 /* GradScaler: half after infinities, twice after so many steps without (torch's defaults). */
 static void adapt_scale(struct step_state *state)
 {
@@ -185,9 +202,13 @@ static void adapt_scale(struct step_state *state)
 
 void host_step_end(struct step_state *state, struct step_result *result)
 {
-    *result = (struct step_result){.loss = state->loss, .skipped = state->inf_found, .ended = true};
+    *result = (struct step_result){.loss = state->loss,
+                                   .not_finite = state->not_finite,
+                                   .skipped = state->inf_found,
+                                   .ended = true};
     if (state->scales)
         adapt_scale(state);
     state->loss = 0;
+    state->not_finite = 0;
     state->inf_found = false;
 }

@@ -7,6 +7,7 @@ gpu_libgpu_a_SOURCES = \
 	gpu/bind.h \
 	gpu/bind_body.c \
 	gpu/bind_collective.c \
+	gpu/bind_find.c \
 	gpu/bind_give.c \
 	gpu/bind_inner.h \
 	gpu/bind_pack.c \
@@ -51,7 +52,11 @@ gpu_libgpu_a_SOURCES = \
 	gpu/ops.h \
 	gpu/pack.h \
 	gpu/pack_body.h \
+	gpu/pack_element.h \
+	gpu/pack_memory.h \
 	gpu/pack_table.c \
+	gpu/poison.c \
+	gpu/poison.h \
 	gpu/rank.c \
 	gpu/ranks.c \
 	gpu/ranks.h \
@@ -62,6 +67,8 @@ gpu_libgpu_a_SOURCES = \
 	gpu/run_log.c \
 	gpu/run_log.h \
 	gpu/shm_transport.c \
+	gpu/stop_signal.c \
+	gpu/stop_signal.h \
 	gpu/transport.h \
 	gpu/values.c \
 	gpu/values.h \

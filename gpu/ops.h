@@ -92,6 +92,7 @@ struct step_state {
     float loss_scale;  /* of a scaler, else 1 */
     uint32_t microbatches;
     uint32_t good_steps; /* since the scale was changed */
+    uint64_t not_finite; /* elements of gradients that this step's optimizer read */
     bool scales;         /* there is a scaler */
     bool inf_found;      /* its verdict of this step, over all ranks */
 };

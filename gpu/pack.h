@@ -20,6 +20,13 @@ enum { PACK_LO_OK = 1, PACK_HI_OK = 2 /* 16 bytes before, after are of the same 
 
 #define PACK_KIND(from_dtype, to_dtype) ((uint32_t)(from_dtype)*8 + (uint32_t)(to_dtype))
 
+/* Joined to the kind of a tile of many narrow rows: n counts rows, arg is an index of
+   pack_table.rows, and n_zero is 0. */
+enum { PACK_ROWS = 64 };
+
+/* Rows below this many bytes share a tile; a wider one has tiles of its own. */
+enum { PACK_NARROW_BYTES = 512 };
+
 struct pack_tile {
     uint64_t from, to; /* byte offsets */
     uint32_t n;        /* elements */
@@ -28,22 +35,37 @@ struct pack_tile {
     uint32_t arg;
 };
 
+/* What the rows of a tile have in common. */
+struct pack_rows {
+    uint64_t from_pitch, to_pitch; /* bytes from the start of a row to the next one's */
+    uint32_t n;                    /* elements of a row */
+    uint32_t n_zero;               /* elements of zeros behind each row */
+};
+
 /* n elements that lie together in the source and in the destination, and zero bytes behind them. */
 struct pack_segment {
     uint64_t from, to;
     uint64_t n;
     uint64_t n_zero;
     uint8_t from_dtype, to_dtype; /* enum dtype */
+    /* Of more than one row: how many of them, as long as the first and so many bytes apart. n_zero
+       is then a number of whole elements. */
+    uint64_t n_row;
+    uint64_t from_pitch, to_pitch;
 };
 
 struct pack_table {
     struct pack_tile *tiles;
-    uint32_t n_tile;
+    struct pack_rows *rows;
+    uint32_t n_tile, n_rows;
     uint64_t bytes_read, bytes_written;
 };
 
 /* Bytes of the wider side that a tile covers, of a table that moves so many in all: 8 to 64 KiB. */
 uint64_t pack_pick_tile(uint64_t bytes);
+
+/* Bytes of the wider side, and of zeros. */
+uint64_t pack_segment_bytes(const struct pack_segment *segment);
 
 /* Appends nothing for a segment of nothing. Everything is in the arena. tile_bytes: from 1 KiB to
    1 GiB. DTYPE_U8 goes to itself alone. */

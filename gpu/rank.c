@@ -13,10 +13,10 @@
 enum { FATAL_STEP = 3 };
 
 /* What ranks hold against each other; names for the message. X(field, name) */
-#define AGREED(X)             \
-    X(program, "program")     \
-    X(placement, "placement") \
-    X(settings, "settings of the run")
+#define AGREED(X)                     \
+    X(program, "another program")     \
+    X(placement, "another placement") \
+    X(settings, "other settings of the run")
 
 struct agreed {
 #define X(field, name) uint64_t field;
@@ -79,7 +79,7 @@ static enum status agree(struct rank_run *run, struct err *err)
         const char *what = first_difference(&all[0], &all[r]);
         if (what)
             status = err_set(err, STATUS_RUN,
-                             "rank %u has another %s than rank 0: start all with the same options "
+                             "rank %u has %s than rank 0: start all with the same options "
                              "and the same version",
                              r, what);
     }
@@ -134,31 +134,37 @@ static enum status end_rank(void *context, struct executor *executor, struct err
     return run->job->at_end(run->job->context, run->rank, executor, err);
 }
 
-static enum status execute(struct rank_run *run, struct host_device *device,
-                           const struct values *values, struct err *err)
+static bool is_observed(const struct run_job *job)
+{
+    return job->observe || job->die_rank >= 0 || job->hang_rank >= 0;
+}
+
+static enum status execute(struct rank_run *run, void *device, const struct values *values,
+                           struct err *err)
 {
     const struct run_job *job = run->job;
-    const struct execute_setup setup = {.program = job->program,
-                                        .placement = job->placement,
-                                        .rank = run->rank,
-                                        .device = &host_device_ops,
-                                        .device_self = device,
-                                        .device_setup = {.rank = run->rank,
-                                                         .ranks = job->ranks,
-                                                         .debug = job->debug,
-                                                         .timeout_ns = job->timeout_ns,
-                                                         .transport = run->transport,
-                                                         .transport_self = run->transport_self,
-                                                         .observe = fail_on_purpose,
-                                                         .observe_context = run},
-                                        .values = values,
-                                        .optimizer = job->optimizer,
-                                        .max_norm = job->max_norm,
-                                        .sums_microbatches = job->sums_microbatches,
-                                        .alloc_bias_bytes = job->alloc_bias_bytes,
-                                        .log = run->log,
-                                        .at_end = job->at_end ? end_rank : NULL,
-                                        .at_end_context = run};
+    const struct execute_setup setup = {
+        .program = job->program,
+        .placement = job->placement,
+        .rank = run->rank,
+        .device = job->device,
+        .device_self = device,
+        .device_setup = {.rank = run->rank,
+                         .ranks = job->ranks,
+                         .debug = job->debug,
+                         .timeout_ns = job->timeout_ns,
+                         .transport = run->transport,
+                         .transport_self = run->transport_self,
+                         .observe = is_observed(job) ? fail_on_purpose : NULL,
+                         .observe_context = run},
+        .values = values,
+        .optimizer = job->optimizer,
+        .max_norm = job->max_norm,
+        .sums_microbatches = job->sums_microbatches,
+        .alloc_bias_bytes = job->alloc_bias_bytes,
+        .log = run->log,
+        .at_end = job->at_end ? end_rank : NULL,
+        .at_end_context = run};
     struct executor *executor = executor_new(&setup);
     const enum status status = exec_program(job->program, EXEC_EXPANDED, job->placement, job->steps,
                                             &execute_backend, executor, err);
@@ -169,7 +175,7 @@ static enum status execute(struct rank_run *run, struct host_device *device,
 
 static enum status run_all(struct rank_run *run, struct err *err)
 {
-    struct host_device *device = host_device_new();
+    void *device = run->job->device->make();
     struct values values;
     enum status status = STATUS_OK;
 
@@ -183,7 +189,7 @@ static enum status run_all(struct rank_run *run, struct err *err)
         status = execute(run, device, &values, err);
     if (run->transport)
         run->transport->close(run->transport_self);
-    host_device_free(device);
+    run->job->device->free(device);
     return status;
 }
 

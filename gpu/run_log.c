@@ -28,11 +28,9 @@ static struct run_log *lay_out(struct cutter *from, uint32_t ranks, uint32_t ste
     for (uint32_t r = 0; r < ranks; r++) {
         struct task_time *times = cut(from, n_step * n_task, sizeof *times);
         struct step_result *results = cut(from, n_step, sizeof *results);
-        uint64_t *not_finite = cut(from, n_step, sizeof *not_finite);
         if (log) {
             rank[r].times = times;
             rank[r].results = results;
-            rank[r].not_finite = not_finite;
         }
     }
     if (log)

@@ -31,12 +31,12 @@ struct rank_log {
     struct err err;
     struct memory_check checks[MEMORY_CHECKS];
     uint32_t n_check;
-    uint64_t hash;   /* of program, placement and layout */
-    uint64_t instrs; /* issued by the host once all is bound, and how long it was at them */
-    int64_t issue_ns;
+    uint64_t hash;               /* of program, placement and layout */
+    uint64_t instrs;             /* issued by the host once all is bound */
+    int64_t issue_ns;            /* how long it was at them, by the clock on the wall */
+    int64_t issue_cpu_ns;        /* CPU time of its thread in the steps that have them */
     struct task_time *times;     /* [step 0 … steps][task] */
     struct step_result *results; /* [step 0 … steps] */
-    uint64_t *not_finite;        /* elements of gradients, [step 0 … steps] */
 };
 
 struct run_log {

@@ -8,6 +8,10 @@ src_libcli_a_SOURCES = \
 	src/cli/bench.c \
 	src/cli/bench.h \
 	src/cli/bench_folder.c \
+	src/cli/bench_host.c \
+	src/cli/bench_host.h \
+	src/cli/bench_pack.c \
+	src/cli/bench_run.c \
 	src/cli/bench_sim.c \
 	src/cli/bench_step.c \
 	src/cli/bench_store.c \
@@ -75,6 +79,10 @@ src_libcli_a_SOURCES = \
 	src/cli/record.h \
 	src/cli/remedy.c \
 	src/cli/remedy.h \
+	src/cli/run_debug.c \
+	src/cli/run_debug.h \
+	src/cli/run_execute.c \
+	src/cli/run_execute.h \
 	src/cli/run_job.c \
 	src/cli/run_job.h \
 	src/cli/run_json.c \

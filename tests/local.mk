@@ -79,6 +79,12 @@ tests_libtest_a_SOURCES = \
 	tests/reference/ref_tape.h \
 	tests/reference/ref_train.c \
 	tests/reference/reference.h \
+	tests/real_plans.c \
+	tests/real_plans.h \
+	tests/real_case.c \
+	tests/real_case.h \
+	tests/real_judge.c \
+	tests/real_judge.h \
 	tests/real_rig.c \
 	tests/real_rig.h \
 	tests/reference_rig.c \
@@ -187,13 +193,23 @@ c_tests = \
 	tests/program.t \
 	tests/query.t \
 	tests/query_views.t \
-	tests/reduce.t \
+	tests/real_agree.t \
+	tests/real_jitter.t \
+	tests/real_numbers.t \
+	tests/real_memory.t \
 	tests/real_oracle.t \
+	tests/real_order.t \
+	tests/real_waits.t \
+	tests/reduce_ranks.t \
+	tests/real_dtypes.t \
+	tests/real_policies.t \
+	tests/real_random.t \
+	tests/real_same.t \
+	tests/real_scaler.t \
 	tests/reference_gradients.t \
 	tests/reference_oracle.t \
 	tests/reference_values.t \
 	tests/resume_faults.t \
-	tests/reduce_ranks.t \
 	tests/safetensors.t \
 	tests/safetensors_write.t \
 	tests/simulate.t \
@@ -293,12 +309,17 @@ tests_plan_rank_t_SOURCES = tests/plan_rank.c
 tests_program_t_SOURCES = tests/program.c
 tests_query_t_SOURCES = tests/query.c
 tests_query_views_t_SOURCES = tests/query_views.c
-tests_reduce_t_SOURCES = tests/reduce.c
+tests_real_agree_t_SOURCES = tests/real_agree.c
+tests_real_jitter_t_SOURCES = tests/real_jitter.c
+tests_real_memory_t_SOURCES = tests/real_memory.c
+tests_real_oracle_t_SOURCES = tests/real_oracle.c
+tests_real_order_t_SOURCES = tests/real_order.c
+tests_real_waits_t_SOURCES = tests/real_waits.c
+tests_reduce_ranks_t_SOURCES = tests/reduce_ranks.c
 tests_reference_gradients_t_SOURCES = tests/reference_gradients.c
 tests_reference_oracle_t_SOURCES = tests/reference_oracle.c
 tests_reference_values_t_SOURCES = tests/reference_values.c
 tests_resume_faults_t_SOURCES = tests/resume_faults.c
-tests_reduce_ranks_t_SOURCES = tests/reduce_ranks.c
 tests_safetensors_t_SOURCES = tests/safetensors.c
 tests_safetensors_write_t_SOURCES = tests/safetensors_write.c
 tests_simulate_t_SOURCES = tests/simulate.c
@@ -346,6 +367,8 @@ sh_tests = \
 	tests/overlap_command.sh \
 	tests/plan_command.sh \
 	tests/query_command.sh \
+	tests/run_command.sh \
+	tests/run_failures.sh \
 	tests/trace_command.sh \
 	tests/trace_python.sh
 dist_check_SCRIPTS += $(sh_tests)
@@ -460,6 +483,6 @@ check-summary:
 	  n["PASS"]+n["XFAIL"], n["FAIL"]+n["ERROR"]+n["XPASS"], n["SKIP"]}' $(TEST_LOGS:.log=.trs)
 # Each header compiles alone.
 check-headers:
-	@for h in $(srcdir)/src/*.h $(srcdir)/src/*/*.h $(srcdir)/sim/*.h $(srcdir)/traces/*.h $(srcdir)/db/*.h $(srcdir)/tests/*.h $(srcdir)/tests/reference/*.h; do \
-	@for h in $(srcdir)/src/*.h $(srcdir)/src/*/*.h $(srcdir)/sim/*.h $(srcdir)/gpu/*.h $(srcdir)/traces/*.h $(srcdir)/db/*.h $(srcdir)/tests/*.h; do \
+	@for h in $(srcdir)/src/*.h $(srcdir)/src/*/*.h $(srcdir)/sim/*.h $(srcdir)/gpu/*.h $(srcdir)/traces/*.h \
+	    $(srcdir)/db/*.h $(srcdir)/tests/*.h $(srcdir)/tests/reference/*.h; do \
 	  $(CC) $(DEFS) $(DEFAULT_INCLUDES) $(AM_CPPFLAGS) $(CPPFLAGS) -std=c11 -Wall -Wno-unused-function -Werror -fsyntax-only -x c $$h || exit 1; done

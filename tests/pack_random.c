@@ -68,7 +68,8 @@ static uint64_t faults_of_warp(const struct packed_unit *unit, const struct pack
         const struct pack_tile *tile = &table->tiles[backwards ? table->n_tile - 1 - i : i];
         seen.param = tile->n ? packed_unit_param(unit, unit->from + tile->from) : NULL;
         for (uint32_t lane = 0; lane < lanes; lane++)
-            pack_tile_run(tile, unit->from, to, backwards ? lanes - 1 - lane : lane, lanes);
+            pack_tile_run(tile, table->rows, unit->from, to, backwards ? lanes - 1 - lane : lane,
+                          lanes);
     }
     uint64_t wrong = packed_unit_faults(unit, to), twice = count_not_once(unit);
     uint64_t faults = wrong + twice + seen.outside + seen.unaligned + seen.stray;

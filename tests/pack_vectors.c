@@ -42,7 +42,7 @@ static void move(enum dtype from_dtype, enum dtype to_dtype, uint32_t from_skew,
     memset(&seen, 0, sizeof seen);
     for (uint32_t i = 0; i < table.n_tile; i++) {
         for (uint32_t lane = 0; lane < LANES; lane++)
-            pack_tile_run(&table.tiles[i], from, to, lane, LANES);
+            pack_tile_run(&table.tiles[i], table.rows, from, to, lane, LANES);
     }
     free(from);
     free(to);

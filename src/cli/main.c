@@ -16,7 +16,7 @@ const char unshard_version[] = UNSHARD_VERSION;
 static const char *const list_or_show[] = {"list", "show", NULL};
 static const char *const history_words[] = {"list", NULL};
 static const char *const trace_words[] = {"export", "check", NULL};
-static const char *const benchmarks[] = {"sim", "store", "trace", NULL};
+static const char *const benchmarks[] = {"host", "sim", "store", "trace", NULL};
 
 #define MODEL_WORDS                                                                              \
     "MODEL is a name of 'unshard model list', a Hugging Face config.json (llama, mpt, gpt2), a " \
@@ -114,12 +114,14 @@ const struct command commands[] = {
               "number of 'unshard history list', or 'last'.",
      .actions = trace_words, .operand = "run or file",
      .operand_hint = "usage: unshard trace export RUN -o FILE | check FILE", .run = cmd_trace},
-    {"bench", COMMAND_BENCH, "sim | store | trace", "how fast unshard itself is on this machine",
+    {"bench", COMMAND_BENCH, "host | sim | store | trace", "how fast unshard itself is on this machine",
      .about = "Measure unshard on one core: sim, the stages of a simulation; store, runs into a "
               "database; trace, runs to Chrome traces, and their check. All with llama3-405b on "
               "512 GPUs, torchtitan units; files are in TMPDIR, and removed. Each number is the "
               "median of several runs after a warm-up; those with cpu in their names are CPU "
-              "time, which other programs disturb less.",
+              "time, which other programs disturb less. host measures real steps of a small model "
+              "on two ranks: packing against memcpy, the host's time for an instruction, and how "
+              "much of the forward pass' all-gathers is hidden under which plan.",
      .actions = benchmarks, .run = cmd_bench},
     {"help", COMMAND_HELP, "[COMMAND]", "this overview, or the options of a command",
      .about = "Print the overview, or what a command does and which options it takes.",

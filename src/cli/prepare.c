@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "src/cli/run_debug.h"
 #include "src/cli/term.h"
 #include "src/lora.h"
 #include "src/schedule/system.h"
@@ -141,6 +142,18 @@ enum status prepared_too_large(const struct options *options, const struct plan 
                    (unsigned long long)plan->options.batch, what);
 }
 
+/* Unless `run --debug no-verify` wants to see what happens. */
+static enum status prove(const struct options *options, struct prepared *out, struct err *err)
+{
+    struct run_debug debug;
+    struct fault fault;
+    const enum status status = run_debug_parse(option_text(options, OPTION_DEBUG), &debug, err);
+
+    if (status != STATUS_OK || !debug.verify)
+        return status;
+    return verify_program(&out->program, &out->arena, &fault, err);
+}
+
 static enum status build(const struct options *options, struct prepared *out, struct err *err)
 {
     struct plan_options plan_options = prepare_plan_options(options, &out->cluster);
@@ -157,8 +170,7 @@ static enum status build(const struct options *options, struct prepared *out, st
                                   "a part of the step passes 2^62 bytes or operations", err);
     schedule_program(&out->plan, &out->layout, &out->bodies, &out->arena, &out->program);
 
-    struct fault fault;
-    return verify_program(&out->program, &out->arena, &fault, err);
+    return prove(options, out, err);
 }
 
 /* What is not a number of positions is the length of a sequence, where nothing is said the model's. */

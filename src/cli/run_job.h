@@ -7,14 +7,8 @@
 #include "gpu/ranks.h"
 #include "gpu/resume.h"
 #include "src/cli/prepare.h"
+#include "src/cli/run_debug.h"
 #include "src/run.h"
-
-/* --debug, a list of words. */
-struct run_debug {
-    bool poison, verify;
-    uint64_t jitter_seed;
-    int64_t alloc_bias_bytes, die_rank, hang_rank; /* ranks: -1 for none */
-};
 
 struct run_asked {
     struct run_job job;
@@ -26,9 +20,6 @@ struct run_asked {
     struct seeded_values seeded; /* of the rank whose process this is */
     struct resumed_values resumed;
 };
-
-/* The words of --debug; STATUS_USAGE with the one that is none. */
-enum status run_debug_parse(const char *words, struct run_debug *out, struct err *err);
 
 /* What `run` cannot do: STATUS_USAGE, or STATUS_DEVICE for a device that is not here. */
 enum status run_refuse(const struct options *options, struct err *err);
