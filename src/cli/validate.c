@@ -11,6 +11,9 @@
 
 static const double GIB = (double)(1 << 30);
 
+/* What a row's command line is parsed as. */
+static const struct command sim = {.name = "sim", .bit = COMMAND_SIM, .operand = "model"};
+
 /* The command as one would type it. */
 static const char *command_text(const struct row_command *command, struct arena *arena)
 {
@@ -69,8 +72,7 @@ static enum status predict(const struct row_command *command, struct arena *aren
     struct options options;
     struct prepared prepared = {0};
     struct sim_report report;
-    enum status status =
-        options_parse(command_find(command->argv[0]), command->argc, command->argv, &options, err);
+    enum status status = options_parse(&sim, command->argc, command->argv, &options, err);
 
     if (status != STATUS_OK)
         return status;

@@ -20,10 +20,14 @@ struct sample {
     uint32_t n;
 };
 
+static int order(double a, double b)
+{
+    return (a > b) - (a < b);
+}
+
 static int compare_doubles(const void *a, const void *b)
 {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    return order(*(const double *)a, *(const double *)b);
 }
 
 /* Of the first n numbers of scratch, which it sorts; NAN of none. */
@@ -101,10 +105,9 @@ static void count_ranks(const struct sample *sample, struct platform_stats *out)
             const struct validated_row *a = sample->rows[i], *b = sample->rows[j];
             if (!is_pair(a, b))
                 continue;
-            const bool slower = per_token(a, a->run->step_s) > per_token(b, b->run->step_s);
-            const bool predicted = per_token(a, a->predicted_s) > per_token(b, b->predicted_s);
             out->n_pair++;
-            right += slower == predicted;
+            right += order(per_token(a, a->run->step_s), per_token(b, b->run->step_s)) ==
+                     order(per_token(a, a->predicted_s), per_token(b, b->predicted_s));
         }
     out->rank = percent_of(right, out->n_pair);
 }
