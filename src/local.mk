@@ -33,6 +33,7 @@ src_libcli_a_SOURCES = \
 	src/cli/cmd_run.c \
 	src/cli/cmd_sim.c \
 	src/cli/cmd_trace.c \
+	src/cli/cmd_validate.c \
 	src/cli/command.h \
 	src/cli/compare.c \
 	src/cli/compare.h \
@@ -100,7 +101,16 @@ src_libcli_a_SOURCES = \
 	src/cli/stored_run.c \
 	src/cli/stored_run.h \
 	src/cli/term.c \
-	src/cli/term.h
+	src/cli/term.h \
+	src/cli/validate.c \
+	src/cli/validate.h \
+	src/cli/validate_command.c \
+	src/cli/validate_diagnosis.c \
+	src/cli/validate_habits.c \
+	src/cli/validate_json.c \
+	src/cli/validate_markdown.c \
+	src/cli/validate_stats.c \
+	src/cli/validate_text.c
 
 noinst_LIBRARIES += src/libcore.a
 src_libcore_a_SOURCES = \
@@ -159,6 +169,8 @@ src_libcore_a_SOURCES = \
 	src/cluster_prices.c \
 	src/cluster_reader.c \
 	src/cluster_reader.h \
+	src/csv.c \
+	src/csv.h \
 	src/dtype.c \
 	src/dtype.h \
 	src/eligible.c \
@@ -179,6 +191,8 @@ src_libcore_a_SOURCES = \
 	src/layout.h \
 	src/lora.c \
 	src/lora.h \
+	src/measured.c \
+	src/measured.h \
 	src/memory_class.h \
 	src/memory_curve.c \
 	src/memory_curve.h \

@@ -114,6 +114,7 @@ tests_libtest_a_SOURCES = \
 LDADD = tests/libtest.a src/libcli.a $(unshard_libs)
 
 c_tests = \
+	tests/accuracy.t \
 	tests/alloc_fuzz.t \
 	tests/alloc_repeat.t \
 	tests/alloc_vectors.t \
@@ -141,6 +142,7 @@ c_tests = \
 	tests/cost_data.t \
 	tests/cost_formula.t \
 	tests/cost_unit.t \
+	tests/csv.t \
 	tests/divisors.t \
 	tests/eligible.t \
 	tests/engine.t \
@@ -161,6 +163,7 @@ c_tests = \
 	tests/knob_hashes.t \
 	tests/knobs.t \
 	tests/lora.t \
+	tests/measured.t \
 	tests/memory_curve.t \
 	tests/memory_published.t \
 	tests/mixed.t \
@@ -232,6 +235,7 @@ c_tests = \
 	tests/verify_waits.t \
 	tests/what_if.t
 check_PROGRAMS += $(c_tests)
+tests_accuracy_t_SOURCES = tests/accuracy.c
 tests_alloc_fuzz_t_SOURCES = tests/alloc_fuzz.c
 tests_alloc_repeat_t_SOURCES = tests/alloc_repeat.c
 tests_alloc_vectors_t_SOURCES = tests/alloc_vectors.c
@@ -259,6 +263,7 @@ tests_cost_comm_t_SOURCES = tests/cost_comm.c
 tests_cost_data_t_SOURCES = tests/cost_data.c
 tests_cost_formula_t_SOURCES = tests/cost_formula.c
 tests_cost_unit_t_SOURCES = tests/cost_unit.c
+tests_csv_t_SOURCES = tests/csv.c
 tests_divisors_t_SOURCES = tests/divisors.c
 tests_eligible_t_SOURCES = tests/eligible.c
 tests_engine_t_SOURCES = tests/engine.c
@@ -279,6 +284,7 @@ tests_json_t_SOURCES = tests/json.c
 tests_knob_hashes_t_SOURCES = tests/knob_hashes.c
 tests_knobs_t_SOURCES = tests/knobs.c
 tests_lora_t_SOURCES = tests/lora.c
+tests_measured_t_SOURCES = tests/measured.c
 tests_memory_curve_t_SOURCES = tests/memory_curve.c
 tests_memory_published_t_SOURCES = tests/memory_published.c
 tests_mixed_t_SOURCES = tests/mixed.c
@@ -373,6 +379,7 @@ sh_tests = \
 	tests/history.sh \
 	tests/host_mpi.sh \
 	tests/includes.sh \
+	tests/names.sh \
 	tests/overlap_command.sh \
 	tests/plan_command.sh \
 	tests/query_command.sh \
@@ -380,9 +387,11 @@ sh_tests = \
 	tests/run_failures.sh \
 	tests/run_mpi.sh \
 	tests/trace_command.sh \
-	tests/trace_python.sh
+	tests/trace_python.sh \
+	tests/validate.sh
 dist_check_SCRIPTS += $(sh_tests)
 TESTS += $(c_tests) $(sh_tests)
+EXTRA_DIST += tests/accuracy.txt
 EXTRA_DIST += tests/tap.sh tests/command_rig.sh tests/history_1.sql tests/history_2.sql
 EXTRA_DIST += tests/oracle/fsdp1-torch-2.11.0-fake-8.json tests/oracle/record_fsdp1.py
 EXTRA_DIST += \

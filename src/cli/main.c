@@ -68,6 +68,14 @@ const struct command commands[] = {
               "history list', or 'last'; the usual pair is a simulation and a real run.",
      .operand = "run", .operand_hint = "give two numbers of 'unshard history list', or last",
      .n_more = 1, .run = cmd_compare},
+    {"validate", COMMAND_VALIDATE, "FILE.csv", "measured runs beside what is predicted for them",
+     .about = "Predict each run of a table of measurements, and tell how far off that is: a line a "
+              "run, and for each platform the errors, whether runs of one model are put in the "
+              "right order, and how many lie between low and high. A run that cannot be expressed "
+              "is listed with its reason; one of low trust enters no statistic. Of a single run "
+              "that misses its prediction it is told what to suspect. Columns are those of "
+              "doc/accuracy.md.",
+     .operand = "file", .operand_hint = "give a CSV table of measured runs", .run = cmd_validate},
     {"check", COMMAND_CHECK, "MODEL", "may these parameters share their units?",
      .about = "Tell which behavior can execute which arrangement of a model whose parameters "
               "compute in several dtypes, and for each that cannot, the rules that stand against "
