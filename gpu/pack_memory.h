@@ -20,7 +20,9 @@
 #endif
 
 /* Inlined, so that dtypes become constants and what is not taken goes away. */
+#ifndef PACK_INLINE
 #define PACK_INLINE HOST_DEVICE __attribute__((always_inline))
+#endif
 
 /* Before a loop of few turns, which a device's compiler would unroll to nothing but more code. */
 #ifdef __CUDA_ARCH__
