@@ -19,7 +19,6 @@ bool shim_fails(void);
 uint32_t shim_processors(void);
 }
 #define PACK_TRACE(at, bytes, writes) shim_look((at), (bytes), (writes))
-#define PACK_INLINE static inline /* a tenth of the time to compile */
 
 #define __global__
 #define __device__
