@@ -61,6 +61,7 @@ tests_libtest_a_SOURCES = \
 	tests/oracle_rows.h \
 	tests/pack_rig.c \
 	tests/pack_rig.h \
+	tests/pack_watch.c \
 	tests/plan_rig.c \
 	tests/plan_rig.h \
 	tests/quoted.c \
