@@ -69,6 +69,7 @@ gpu_libgpu_a_SOURCES = \
 	gpu/shm_transport.c \
 	gpu/stop_signal.c \
 	gpu/stop_signal.h \
+	gpu/step_body.h \
 	gpu/transport.h \
 	gpu/values.c \
 	gpu/values.h \
