@@ -18,22 +18,29 @@ template <class Body> static __device__ __forceinline__ void each_item(uint64_t 
         body(i);
 }
 
-/* kernel(n, given ...) over n items; nothing where there are none. */
+/* kernel(n, given ...) over n items; a block for none, too. */
 template <class... Args, class... Given>
-static enum status launch_items(void (*kernel)(uint64_t, Args...), uint64_t n, const char *what,
-                                struct CUstream_st *stream, struct err *err, Given... given)
+static enum status launch_some(void (*kernel)(uint64_t, Args...), uint64_t n, const char *what,
+                               struct CUstream_st *stream, struct err *err, Given... given)
 {
     const uint64_t blocks = (n + LAUNCH_THREADS - 1) / LAUNCH_THREADS;
     cudaLaunchConfig_t config = {};
-    if (n == 0)
-        return STATUS_OK;
-    config.gridDim = dim3((unsigned)(blocks < LAUNCH_MAX_BLOCKS ? blocks : LAUNCH_MAX_BLOCKS));
+    config.gridDim =
+        dim3(blocks == 0 ? 1 : (unsigned)(blocks < LAUNCH_MAX_BLOCKS ? blocks : LAUNCH_MAX_BLOCKS));
     config.blockDim = dim3(LAUNCH_THREADS);
     config.stream = stream;
     const cudaError_t error = cudaLaunchKernelEx(&config, kernel, n, given...);
     if (error == cudaSuccess)
         return STATUS_OK;
     return err_set(err, STATUS_RUN, "cannot launch %s: %s", what, cudaGetErrorString(error));
+}
+
+/* Nothing where there are no items. */
+template <class... Args, class... Given>
+static enum status launch_items(void (*kernel)(uint64_t, Args...), uint64_t n, const char *what,
+                                struct CUstream_st *stream, struct err *err, Given... given)
+{
+    return n == 0 ? STATUS_OK : launch_some(kernel, n, what, stream, err, given...);
 }
 
 #endif

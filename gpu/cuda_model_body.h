@@ -7,6 +7,7 @@
 #define GPU_CUDA_MODEL_BODY_H
 
 #include "gpu/cuda_item.h"
+#include "gpu/product.h"
 
 /* ---- embeddings ---------------------------------------------------------------------------- */
 
@@ -82,65 +83,6 @@ HOST_DEVICE void positions_wgrad_item(const struct cuda_op *op, uint64_t i)
 }
 
 /* ---- linear layers ------------------------------------------------------------------------- */
-
-/* Element (i, j) is number i * row + j * column of the tensor. */
-struct op_matrix {
-    const struct op_tensor *tensor;
-    uint64_t row, column;
-};
-
-/* c[m,n] = a[m,k] b[k,n] + bias[n]; c lies row after row. */
-struct op_product {
-    struct op_matrix a, b;
-    const struct op_tensor *bias, *c; /* bias NULL or absent: none */
-    uint64_t m, n, k;
-};
-
-HOST_DEVICE struct op_product product_forward(const struct op_call *call)
-{
-    const struct op_tensor *t = call->tensors;
-    const bool in_first = call->weight_in_first;
-    const struct op_product product = {{&t[0], call->k, 1},
-                                       {&t[1], in_first ? call->n : 1, in_first ? 1 : call->k},
-                                       &t[2],
-                                       &t[3],
-                                       call->m,
-                                       call->n,
-                                       call->k};
-    return product;
-}
-
-HOST_DEVICE struct op_product product_dgrad(const struct op_call *call)
-{
-    const struct op_tensor *t = call->tensors;
-    const bool in_first = call->weight_in_first;
-    const struct op_product product = {{&t[0], call->k, 1},
-                                       {&t[1], in_first ? 1 : call->n, in_first ? call->k : 1},
-                                       NULL,
-                                       &t[2],
-                                       call->m,
-                                       call->n,
-                                       call->k};
-    return product;
-}
-
-/* d_y' x, of features out and in; where features in come first, its transpose x' d_y. */
-HOST_DEVICE struct op_product product_wgrad(const struct op_call *call)
-{
-    const struct op_tensor *t = call->tensors;
-    const struct op_matrix d_y = {&t[0], 1, call->m}, x_across = {&t[1], 1, call->n};
-    const struct op_matrix d_y_rows = {&t[0], call->m, 1}, x_rows = {&t[1], call->n, 1};
-    const struct op_product out_first = {d_y, x_rows, NULL, &t[2], call->m, call->n, call->k};
-    const struct op_product in_first = {x_across, d_y_rows, NULL, &t[2], call->n, call->m, call->k};
-    return call->weight_in_first ? in_first : out_first;
-}
-
-HOST_DEVICE struct op_product product_of(const struct op_call *call)
-{
-    if (call->pass == PASS_DGRAD)
-        return product_dgrad(call);
-    return call->pass == PASS_WGRAD ? product_wgrad(call) : product_forward(call);
-}
 
 /* For operands that the library does not take. Sums in pieces of k, as the host's blocks are. */
 HOST_DEVICE void product_item(const struct cuda_op *op, uint64_t i)

@@ -204,6 +204,18 @@ static enum status check_heads(const struct op_call *call, struct err *err)
                    CUDA_MAX_HEAD_DIM, (unsigned long long)call->shape->head_dim);
 }
 
+enum status cuda_ops_load(struct CUstream_st *stream, struct err *err)
+{
+    const struct cuda_op none = {};
+    enum status status = STATUS_OK;
+
+    for (const struct phase &phase : phases)
+        if (status == STATUS_OK)
+            status = launch_some(phase.kernel, 0, op_kind_name((enum op_kind)phase.kind), stream,
+                                 err, none);
+    return status;
+}
+
 enum status cuda_op_run(const struct cuda_op *op, struct CUstream_st *stream, struct err *err)
 {
     const struct op_call *call = &op->call;

@@ -23,6 +23,10 @@ struct cuda_op {
     float *scratch; /* of the device */
 };
 
+/* Starts every kernel once, with nothing to do, so that what code and threads take of the device's
+   memory is taken. */
+enum status cuda_ops_load(struct CUstream_st *stream, struct err *err);
+
 uint64_t cuda_op_scratch_bytes(const struct op_call *call);
 
 /* STATUS_RUN: there is no such operator, its heads are too wide, or CUDA says no. */
