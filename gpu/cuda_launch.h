@@ -8,7 +8,8 @@ extern "C" {
 #include "src/err.h"
 }
 
-enum { LAUNCH_THREADS = 128, LAUNCH_MAX_BLOCKS = 1 << 20 };
+enum { LAUNCH_THREADS = 128 };
+static const uint64_t LAUNCH_MAX_BLOCKS = 1 << 20;
 
 /* Calls body(i) for the items of this thread. */
 template <class Body> static __device__ __forceinline__ void each_item(uint64_t n, Body body)
@@ -23,10 +24,10 @@ template <class... Args, class... Given>
 static enum status launch_some(void (*kernel)(uint64_t, Args...), uint64_t n, const char *what,
                                struct CUstream_st *stream, struct err *err, Given... given)
 {
-    const uint64_t blocks = (n + LAUNCH_THREADS - 1) / LAUNCH_THREADS;
+    const uint64_t enough = n == 0 ? 1 : (n + LAUNCH_THREADS - 1) / LAUNCH_THREADS;
+    const uint64_t blocks = enough < LAUNCH_MAX_BLOCKS ? enough : LAUNCH_MAX_BLOCKS;
     cudaLaunchConfig_t config = {};
-    config.gridDim =
-        dim3(blocks == 0 ? 1 : (unsigned)(blocks < LAUNCH_MAX_BLOCKS ? blocks : LAUNCH_MAX_BLOCKS));
+    config.gridDim = dim3((unsigned)blocks);
     config.blockDim = dim3(LAUNCH_THREADS);
     config.stream = stream;
     const cudaError_t error = cudaLaunchKernelEx(&config, kernel, n, given...);
