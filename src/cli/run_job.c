@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/device_find.h"
 #include "src/hash.h"
 
 enum { DEFAULT_STEPS_MEASURED = 5 };
@@ -15,9 +16,11 @@ enum { DEFAULT_STEPS_MEASURED = 5 };
 
 enum status run_refuse(const struct options *options, struct err *err)
 {
-    if (option_number(options, OPTION_DEVICE) != 0)
-        return err_set(err, STATUS_DEVICE,
-                       "this build has no device cuda; take --device host, or build with CUDA");
+    const struct device_ops *device;
+    const enum status status = device_find(option_text(options, OPTION_DEVICE), &device, err);
+
+    if (status != STATUS_OK)
+        return status;
     if (option_number(options, OPTION_SYSTEM) == SYSTEM_FSDP1)
         return err_set(err, STATUS_USAGE,
                        "fsdp1 is simulated only: record_stream ties its memory to time, so that "
@@ -137,20 +140,23 @@ enum status run_asked_make(const struct options *options, const struct prepared 
                            struct err *err)
 {
     const uint64_t timeout_s = option_number(options, OPTION_TIMEOUT);
+    const struct device_ops *device = NULL;
     enum status status;
 
     *out = (struct run_asked){.plan = &prepared->plan,
-                              .real = {.device = "host",
+                              .real = {.device = option_text(options, OPTION_DEVICE),
                                        .transport = prepared->plan.world > 1 ? "shm" : "none",
                                        .seed = option_number(options, OPTION_SEED),
                                        .warmup = option_number(options, OPTION_WARMUP)}};
     status = run_debug_parse(option_text(options, OPTION_DEBUG), &out->debug, err);
+    if (status == STATUS_OK)
+        status = device_find(out->real.device, &device, err);
     if (status != STATUS_OK)
         return status;
     out->job = (struct run_job){
         .program = &prepared->program,
         .placement = placement,
-        .device = &host_device_ops,
+        .device = device,
         .ranks = (uint32_t)prepared->plan.world,
         .steps = (uint32_t)option_number(options, OPTION_STEPS),
         .optimizer = optimizer_from(options),
