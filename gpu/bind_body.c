@@ -92,6 +92,18 @@ static struct op_tensor tensor_of(const struct binding *of, const struct operand
     }
 }
 
+/* One for each thread of autograd; any will do, as stream C runs one product at a time. */
+static void find_workspace(const struct binding *of, struct op_call *call)
+{
+    const struct program *program = of->bind->program;
+
+    for (uint32_t b = 0; b < program->n_buffer; b++)
+        if (program->buffers[b].role == ROLE_WORKSPACE) {
+            call->workspace = binding_member(of, b, 0);
+            call->workspace_bytes = program->buffers[b].bytes;
+        }
+}
+
 /* Of a family whose layers are [in, out], those of blocks. */
 static bool is_weight_in_first(const struct binding *of)
 {
@@ -119,6 +131,8 @@ enum status bind_operator(struct binding *to, struct err *err)
                        op_kind_name((enum op_kind)op->kind));
     for (uint32_t i = 0; i < op->n_operand; i++)
         call->tensors[i] = tensor_of(to, &bodies->operands[op->operand + i]);
+    if (call->kind == OP_MM)
+        find_workspace(to, call);
     binding_add(to, WORK_OP)->is.op = call;
     return STATUS_OK;
 }

@@ -98,5 +98,8 @@ struct device_ops {
 };
 
 extern const struct device_ops host_device_ops; /* gpu/host_device.c */
+/* gpu/cuda_device.c, where it is built. To be opened after ranks are forked: CUDA does not live
+   through that. STATUS_DEVICE: which of driver and device is missing. */
+extern const struct device_ops cuda_device_ops;
 
 #endif

@@ -8,12 +8,20 @@
 
 enum { GRACE_S = 5 };
 
-enum status device_check(enum device device, struct err *err)
+static const struct device_ops *const devices[DEVICE_N] = {
+    [DEVICE_HOST] = &host_device_ops,
+#ifdef HAVE_CUDA
+    [DEVICE_CUDA] = &cuda_device_ops,
+#endif
+};
+
+enum status device_find(enum device device, const struct device_ops **out, struct err *err)
 {
-    if (device == DEVICE_HOST)
-        return STATUS_OK;
-    return err_set(err, STATUS_DEVICE,
-                   "this build has no device cuda; take --device host, or build with CUDA");
+    if (!devices[device])
+        return err_set(err, STATUS_DEVICE,
+                       "this build has no device cuda; take --device host, or configure --with-cuda");
+    *out = devices[device];
+    return STATUS_OK;
 }
 
 /* Of what launchers tell their processes: Open MPI, MPICH's kin, a job step of SLURM. */

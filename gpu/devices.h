@@ -8,7 +8,7 @@
 #ifndef GPU_DEVICES_H
 #define GPU_DEVICES_H
 
-#include "gpu/transport.h"
+#include "gpu/device.h"
 
 /* X(ENUM, name) */
 #define DEVICES(X)  \
@@ -35,8 +35,8 @@ enum transport {
         TRANSPORT_N
 };
 
-/* STATUS_DEVICE where it is not built in. */
-enum status device_check(enum device device, struct err *err);
+/* STATUS_DEVICE where it was not built in; whether the machine has one shows when it is opened. */
+enum status device_find(enum device device, const struct device_ops **out, struct err *err);
 
 /* How many processes a launcher (mpirun, srun) started this one among; 0: none did. From the
    environment alone. */

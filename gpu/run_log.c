@@ -102,7 +102,6 @@ static void take(struct rank_log *to, const struct rank_log *from)
 
     taken.times = to->times;
     taken.results = to->results;
-    taken.not_finite = to->not_finite;
     *to = taken;
 }
 

@@ -271,9 +271,9 @@ src_libcore_a_SOURCES = \
 	src/verify_operands.c
 
 # The libraries in link order: users first, then what they use.
-unshard_libs = sim/libsim.a gpu/libgpu.a traces/libtraces.a db/libdb.a src/libcore.a
-unshard_libs += $(SQLITE_LIBS) $(CJSON_LIBS) $(ZLIB_LIBS) $(OPENBLAS_LIBS) -lm -lpthread
-unshard_libs += $(SQLITE_LIBS) $(CJSON_LIBS) $(ZLIB_LIBS) $(OPENBLAS_LIBS) $(MPI_LIBS) -lm -lpthread
+own_libs = sim/libsim.a gpu/libgpu.a traces/libtraces.a db/libdb.a src/libcore.a
+outside_libs = $(SQLITE_LIBS) $(CJSON_LIBS) $(ZLIB_LIBS) $(OPENBLAS_LIBS) $(MPI_LIBS) -lm -lpthread
+unshard_libs = $(own_libs) $(CUDA_LIBS) $(outside_libs)
 
 # Remade only when the version changes; needed by one file alone.
 src/version.h: FORCE

@@ -206,12 +206,10 @@ c_tests = \
 	tests/real_order.t \
 	tests/real_waits.t \
 	tests/reduce_ranks.t \
-	tests/real_dtypes.t \
 	tests/real_policies.t \
 	tests/real_random.t \
 	tests/real_same.t \
 	tests/real_scaler.t \
-	tests/reduce_ranks.t \
 	tests/reference_gradients.t \
 	tests/reference_oracle.t \
 	tests/reference_values.t \

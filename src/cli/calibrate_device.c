@@ -117,7 +117,7 @@ enum { UPDATED = 1 << 16, UPDATE_BYTES = 7 * sizeof(float) };
 static enum status time_work(const struct work *work, double *seconds, struct err *err)
 {
     const struct device_setup setup = {.ranks = 1, .timeout_ns = TIMEOUT_NS};
-    struct host_device *device = host_device_new();
+    void *device = host_device_ops.make();
     struct stamp stamps[RUNS] = {0};
     enum status status = host_device_ops.open(device, &setup, err);
     double least_s = INFINITY;
@@ -130,7 +130,7 @@ static enum status time_work(const struct work *work, double *seconds, struct er
     if (status == STATUS_OK)
         status = host_device_ops.drain(device, err);
     host_device_ops.close(device);
-    host_device_free(device);
+    host_device_ops.free(device);
     for (int i = 0; i < RUNS; i++)
         least_s = fmin(least_s, (double)(stamps[i].end_ns - stamps[i].start_ns) * 1e-9);
     *seconds = least_s;
@@ -188,7 +188,7 @@ static enum status set_memory(const struct calibrate_speed *speeds, struct clust
 enum { ITEMS = 2000 };
 
 struct handing {
-    struct host_device *device;
+    void *device;
     int64_t issued_ns;
 };
 
@@ -211,14 +211,14 @@ static enum status set_host(struct cluster *out, struct err *err)
     static const struct bench_stage stage = {
         .warm_up = WARM_UP_RUNS, .runs = RUNS, .run = hand_over};
     const struct device_setup setup = {.ranks = 1, .timeout_ns = TIMEOUT_NS};
-    struct handing handing = {.device = host_device_new()};
+    struct handing handing = {.device = host_device_ops.make()};
     struct bench_time time = {0};
     enum status status = host_device_ops.open(handing.device, &setup, err);
 
     if (status == STATUS_OK)
         status = bench_measure(&stage, &handing, &time, err);
     host_device_ops.close(handing.device);
-    host_device_free(handing.device);
+    host_device_ops.free(handing.device);
     if (status != STATUS_OK)
         return status;
     const double issue_s = (double)handing.issued_ns * 1e-9 / ITEMS;

@@ -132,10 +132,13 @@ static enum status put(const struct cluster *cluster, const struct options *opti
 enum status cmd_calibrate(struct options *options, struct output *out, struct err *err)
 {
     const enum device device = (enum device)option_number(options, OPTION_DEVICE);
+    const struct device_ops *ops;
     struct cluster cluster;
     struct arena arena;
-    enum status status = device_check(device, err);
+    enum status status = device_find(device, &ops, err);
 
+    if (status == STATUS_OK && !sources[device].measure)
+        status = err_set(err, STATUS_DEVICE, "rates of device %s are not measured yet", ops->name);
     if (status != STATUS_OK)
         return status;
     arena_init(&arena);

@@ -15,8 +15,9 @@ enum { DEFAULT_STEPS_MEASURED = 5 };
 
 enum status run_refuse(const struct options *options, struct err *err)
 {
+    const struct device_ops *device;
     const enum status status =
-        device_check((enum device)option_number(options, OPTION_DEVICE), err);
+        device_find((enum device)option_number(options, OPTION_DEVICE), &device, err);
 
     if (status != STATUS_OK)
         return status;
@@ -151,20 +152,23 @@ enum status run_asked_make(const struct options *options, const struct prepared 
                            const struct placement *placement, const struct world *world,
                            struct run_asked *out, struct err *err)
 {
+    const struct device_ops *device = NULL;
     enum status status;
 
     *out = (struct run_asked){.plan = &prepared->plan,
-                              .real = {.device = "host",
+                              .real = {.device = option_text(options, OPTION_DEVICE),
                                        .transport = transport_of(prepared, world),
                                        .seed = option_number(options, OPTION_SEED),
                                        .warmup = option_number(options, OPTION_WARMUP)}};
     status = run_debug_parse(option_text(options, OPTION_DEBUG), &out->debug, err);
+    if (status == STATUS_OK)
+        status = device_find((enum device)option_number(options, OPTION_DEVICE), &device, err);
     if (status != STATUS_OK)
         return status;
     out->job =
         (struct run_job){.program = &prepared->program,
                          .placement = placement,
-                         .device = &host_device_ops,
+                         .device = device,
                          .ranks = (uint32_t)prepared->plan.world,
                          .steps = (uint32_t)option_number(options, OPTION_STEPS),
                          .optimizer = optimizer_from(options),
