@@ -28,7 +28,7 @@ struct times {
 
 struct one_rank {
     uint32_t rank, ranks;
-    struct host_device *device;
+    void *device;
     char *send, *recv; /* a whole message each */
 };
 
@@ -104,7 +104,7 @@ static void be_rank(uint32_t rank, uint32_t ranks, struct shm_region *region, st
     const size_t bytes = sizes[SIZE_N - 1] * sizeof(float);
     struct one_rank self = {.rank = rank,
                             .ranks = ranks,
-                            .device = host_device_new(),
+                            .device = host_device_ops.make(),
                             .send = calloc(1, bytes),
                             .recv = calloc(1, bytes)};
     struct shm_transport *transport = shm_transport_new(region);

@@ -114,14 +114,16 @@ static enum status set_copies(struct cluster *out, struct err *err)
 enum { UPDATED = 1 << 16, UPDATE_BYTES = 7 * sizeof(float) };
 
 /* Work on a stream of a device of its own: the shortest of several times. */
-static enum status time_work(const struct work *work, double *seconds, struct err *err)
+static enum status time_work(struct work *work, double *seconds, struct err *err)
 {
     const struct device_setup setup = {.ranks = 1, .timeout_ns = TIMEOUT_NS};
-    struct host_device *device = host_device_new();
+    void *device = host_device_ops.make();
     struct stamp stamps[RUNS] = {0};
     enum status status = host_device_ops.open(device, &setup, err);
     double least_s = INFINITY;
 
+    if (status == STATUS_OK)
+        status = host_device_ops.prepare(device, work, err);
     for (int i = 0; i < RUNS && status == STATUS_OK; i++) {
         const struct submission submission = {
             .work = work, .parts = STAMP_START | STAMP_END, .stamp = &stamps[i]};
@@ -130,7 +132,7 @@ static enum status time_work(const struct work *work, double *seconds, struct er
     if (status == STATUS_OK)
         status = host_device_ops.drain(device, err);
     host_device_ops.close(device);
-    host_device_free(device);
+    host_device_ops.free(device);
     for (int i = 0; i < RUNS; i++)
         least_s = fmin(least_s, (double)(stamps[i].end_ns - stamps[i].start_ns) * 1e-9);
     *seconds = least_s;
@@ -150,10 +152,10 @@ static enum status time_update(double *seconds, struct err *err)
     for (int i = 0; i < 4; i++)
         tensors[i] = (struct device_tensor){memory + i * UPDATED, UPDATED, DTYPE_FP32};
     const struct update update = {tensors[0], tensors[1], tensors[2], tensors[3], &step};
-    const struct work work = {.kind = WORK_UPDATE,
-                              .n = 1,
-                              .state = &state,
-                              .is.update = {.list = &update, .n_list = 1, .options = &options}};
+    struct work work = {.kind = WORK_UPDATE,
+                        .n = 1,
+                        .state = &state,
+                        .is.update = {.list = &update, .n_list = 1, .options = &options}};
     const enum status status = time_work(&work, seconds, err);
     free(memory);
     return status;
@@ -188,7 +190,7 @@ static enum status set_memory(const struct calibrate_speed *speeds, struct clust
 enum { ITEMS = 2000 };
 
 struct handing {
-    struct host_device *device;
+    void *device;
     int64_t issued_ns;
 };
 
@@ -211,14 +213,14 @@ static enum status set_host(struct cluster *out, struct err *err)
     static const struct bench_stage stage = {
         .warm_up = WARM_UP_RUNS, .runs = RUNS, .run = hand_over};
     const struct device_setup setup = {.ranks = 1, .timeout_ns = TIMEOUT_NS};
-    struct handing handing = {.device = host_device_new()};
+    struct handing handing = {.device = host_device_ops.make()};
     struct bench_time time = {0};
     enum status status = host_device_ops.open(handing.device, &setup, err);
 
     if (status == STATUS_OK)
         status = bench_measure(&stage, &handing, &time, err);
     host_device_ops.close(handing.device);
-    host_device_free(handing.device);
+    host_device_ops.free(handing.device);
     if (status != STATUS_OK)
         return status;
     const double issue_s = (double)handing.issued_ns * 1e-9 / ITEMS;
