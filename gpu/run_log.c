@@ -24,9 +24,8 @@ static struct run_log *lay_out(struct cutter *from, uint32_t ranks, uint32_t ste
 {
     struct run_log *log = cut(from, 1, sizeof *log);
     struct rank_log *rank = cut(from, ranks, sizeof *rank);
-    const size_t n_step = (size_t)steps + 1;
+    const size_t n_step = (size_t)steps + 1, head_bytes = from->used;
 
-    const size_t head_bytes = from->used;
     for (uint32_t r = 0; r < ranks; r++) {
         struct task_time *times = cut(from, n_step * n_task, sizeof *times);
         struct step_result *results = cut(from, n_step, sizeof *results);

@@ -58,7 +58,7 @@ mpirun --allow-run-as-root --oversubscribe -n 1 "$UNSHARD" run llama-tiny --no-d
 ok "ranks with other models refuse to start, by number" says "rank 1 has another program than rank 0"
 mpirun --allow-run-as-root --oversubscribe -n 2 "$UNSHARD" run llama-tiny --no-db : \
     -n 1 "$UNSHARD" run llama-tiny --no-db --lr 0.1 >"$tmp/out" 2>"$tmp/err"
-ok "and so with other settings" says "rank 2 has another settings of the run than rank 0"
+ok "and so with other settings" says "rank 2 has .*settings.* than rank 0"
 ok "which one rank says" test "$(grep -c "^unshard run:" "$tmp/err")" = 1
 
 began=$(date +%s)

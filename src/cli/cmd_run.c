@@ -32,7 +32,7 @@ enum status cmd_run(struct options *options, struct output *out, struct err *err
         print(&execution.report, options, &history, out);
     }
     if (execution.world.rank > 0 && execution.report.log && execution.report.log->is_whole)
-        *err = (struct err){.status = status}; /* rank 0 says it */
+        status = STATUS_OK; /* rank 0 says how all ended: a launcher ends it where another fails */
     run_execution_release(&execution);
     const enum status stored = history_end(&history, &out->warnings);
     return status == STATUS_OK ? stored : status;

@@ -77,7 +77,7 @@ static enum status execute(const struct options *options, struct run_execution *
 {
     struct run_asked asked = {0};
 
-    if (launched == 0)
+    if (launched == 0) /* a launcher ends its ranks itself */
         stop_signal_watch();
     enum status status = world_join(launched, run_timeout_ns(options), &execution->world, err);
 
@@ -89,7 +89,8 @@ static enum status execute(const struct options *options, struct run_execution *
     if (status == STATUS_OK)
         status = run_asked(execution, &asked, err);
     run_asked_release(&asked);
-    stop_signal_unwatch();
+    if (launched == 0)
+        stop_signal_unwatch();
     return status;
 }
 
