@@ -350,9 +350,9 @@ done
 for cluster in $clusters; do
     ok "cluster show $cluster" narrow cluster show "$cluster"
     ok "sim on $cluster, out of all measured ranges" narrow sim llama3-405b --layers 1 \
-        --cluster "$cluster" --seq 16 --gpus 1024
+        --cluster "$cluster" --seq 16 --gpus 1024 --nodes 256
 done
-for command in sim plan run explain compare check model cluster history query trace bench help; do
+for command in sim plan run explain compare validate check model cluster history query trace bench help; do
     ok "help $command" narrow help $command
 done
 for command in help "model list" "cluster list" "bench sim"; do

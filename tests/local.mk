@@ -390,7 +390,7 @@ sh_tests = \
 	tests/validate.sh
 dist_check_SCRIPTS += $(sh_tests)
 TESTS += $(c_tests) $(sh_tests)
-EXTRA_DIST += tests/accuracy.txt
+EXTRA_DIST += tests/accuracy.txt tests/runs.csv
 EXTRA_DIST += tests/tap.sh tests/command_rig.sh tests/history_1.sql tests/history_2.sql
 EXTRA_DIST += tests/oracle/fsdp1-torch-2.11.0-fake-8.json tests/oracle/record_fsdp1.py
 EXTRA_DIST += \
