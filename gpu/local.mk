@@ -71,3 +71,22 @@ gpu_libgpu_a_SOURCES = \
 if WITH_MPI
 gpu_libgpu_a_SOURCES += gpu/mpi_transport.c
 endif
+
+# .cu files: nvcc is the compiler. It writes their dependencies, of which Automake knows nothing.
+NVCC_CMD = $(NVCC) -std=c++17 -O2 -lineinfo $(GENCODE) $(NVCC_WERROR) -I$(top_builddir) -I$(top_srcdir) \
+	-Xcompiler -Wall,-Wextra,-fno-strict-aliasing $(NVCCFLAGS)
+AM_V_NVCC   = $(am__v_NVCC_@AM_V@)
+am__v_NVCC_ = $(am__v_NVCC_@AM_DEFAULT_V@)
+am__v_NVCC_0 = @echo "  NVCC    " $@;
+am__v_NVCC_1 =
+.cu.$(OBJEXT):
+	@$(MKDIR_P) $(@D)
+	$(AM_V_NVCC)$(NVCC_CMD) -MD -MP -MF $(@D)/$(*F).cu.d -c -o $@ $<
+if HAVE_CUDA
+gpu_libgpu_a_SOURCES += \
+	gpu/cuda_pack.cu \
+	gpu/cuda_pack.h
+-include $(wildcard gpu/*.cu.d)
+endif
+mostlyclean-local:
+	-rm -f gpu/*.cu.d
