@@ -352,6 +352,10 @@ tests_trace_json_t_SOURCES = tests/trace_json.c
 tests_verify_t_SOURCES = tests/verify.c
 tests_verify_waits_t_SOURCES = tests/verify_waits.c
 tests_what_if_t_SOURCES = tests/what_if.c
+if WITH_CUDA
+c_tests += tests/cuda_link.t
+tests_cuda_link_t_SOURCES = tests/cuda_link.c
+endif
 # Not a test: writes a history for tests in sh.
 check_PROGRAMS += tests/history_make
 tests_history_make_SOURCES = tests/history_make.c
@@ -372,6 +376,9 @@ sh_tests = \
 	tests/check_command.sh \
 	tests/cli.sh \
 	tests/compare_command.sh \
+	tests/cuda_casts.sh \
+	tests/cuda_shim.sh \
+	tests/cuda_static.sh \
 	tests/docs.sh \
 	tests/explain_command.sh \
 	tests/fsdp1_command.sh \
@@ -391,6 +398,8 @@ sh_tests = \
 dist_check_SCRIPTS += $(sh_tests)
 TESTS += $(c_tests) $(sh_tests)
 EXTRA_DIST += tests/accuracy.txt tests/runs.csv
+EXTRA_DIST += tests/cuda_casts.c tests/cuda_shim.c tests/cuda_shim.h
+EXTRA_DIST += tests/mutate_pack.awk tests/mutate_pack.sh tests/mutate_pack.txt tests/mutate_pack_planted.txt
 EXTRA_DIST += tests/tap.sh tests/command_rig.sh tests/history_1.sql tests/history_2.sql
 EXTRA_DIST += tests/oracle/fsdp1-torch-2.11.0-fake-8.json tests/oracle/record_fsdp1.py
 EXTRA_DIST += \

@@ -65,7 +65,7 @@ mutants() {
 mutate() (
     mkdir -p "$tmp/$1/gpu"
     sed -n "$1p" "$tmp/mutants" >"$tmp/$1/mutant"
-    IFS='	' read -r file line column length text <"$tmp/$1/mutant"
+    IFS='	' read -r file line _ <"$tmp/$1/mutant"
     awk -v mutant="$(cat "$tmp/$1/mutant")" 'BEGIN { split(mutant, m, "\t") }
         NR == m[2] { $0 = substr($0, 1, m[3] - 1) m[5] substr($0, m[3] + m[4]) } { print }' \
         "$file" >"$tmp/$1/$file"
