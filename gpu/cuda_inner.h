@@ -62,7 +62,7 @@ struct cuda_outside {
 enum status cuda_free_bytes(uint64_t *out, struct err *err);
 enum status cuda_outside_take(struct cuda_outside *outside, uint64_t bytes, void **out,
                               struct err *err);
-enum status cuda_outside_give(struct cuda_outside *outside, void *at, struct err *err);
+enum status cuda_outside_give(struct cuda_outside *outside, void **at, struct err *err);
 
 struct cuda_chunk {
     char *base;
