@@ -92,16 +92,15 @@ static struct op_tensor tensor_of(const struct binding *of, const struct operand
     }
 }
 
-/* One for each thread of autograd; any will do, as stream C runs one product at a time. */
+/* For a matrix library. */
 static void find_workspace(const struct binding *of, struct op_call *call)
 {
-    const struct program *program = of->bind->program;
+    const uint32_t buffer = binding_find(of, ROLE_WORKSPACE, 0);
 
-    for (uint32_t b = 0; b < program->n_buffer; b++)
-        if (program->buffers[b].role == ROLE_WORKSPACE) {
-            call->workspace = binding_member(of, b, 0);
-            call->workspace_bytes = program->buffers[b].bytes;
-        }
+    if (buffer == NO_BUFFER)
+        return;
+    call->workspace = binding_member(of, buffer, 0);
+    call->workspace_bytes = binding_buffer(of, buffer)->bytes;
 }
 
 /* Of a family whose layers are [in, out], those of blocks. */
