@@ -26,8 +26,10 @@ enum status cuda_status(cudaError_t error, const char *call, struct err *err);
 
 /* ---- gpu/cuda_probe.c --------------------------------------------------------------------- */
 
-/* STATUS_DEVICE with which of driver and device is missing. Starts CUDA in this process. */
-enum status cuda_probe(int *n_device, struct err *err);
+/* STATUS_DEVICE with which of driver and device is missing. Starts CUDA in this process, */
+enum status cuda_count(int *n_device, struct err *err);
+/* and this in another one. */
+enum status cuda_probe(struct err *err);
 /* The rank's own device among the machine's. */
 enum status cuda_choose(const struct device_setup *setup, int n_device, int *out, struct err *err);
 

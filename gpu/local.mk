@@ -81,14 +81,14 @@ gpu_libgpu_a_SOURCES += gpu/mpi_transport.c
 endif
 if WITH_CUDA
 gpu_libgpu_a_SOURCES += \
-	gpu/cuda_attention_body.h \
+	gpu/cuda_attention_body.cuh \
 	gpu/cuda_clock.c \
 	gpu/cuda_device.c \
 	gpu/cuda_inner.h \
-	gpu/cuda_item.h \
-	gpu/cuda_kda_body.h \
-	gpu/cuda_launch.h \
-	gpu/cuda_model_body.h \
+	gpu/cuda_item.cuh \
+	gpu/cuda_kda_body.cuh \
+	gpu/cuda_launch.cuh \
+	gpu/cuda_model_body.cuh \
 	gpu/cuda_nccl.c \
 	gpu/cuda_ops.cu \
 	gpu/cuda_ops.h \
