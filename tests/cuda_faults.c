@@ -118,8 +118,47 @@ static void check_missing(int driver, int n_device, const char *words)
        "what is missing is said: %s", err.text);
 }
 
+/* Of two ranks, forked, which both have the call fail, or one is left alone by the other. */
+static bool fails_on_two(struct subject *subject, uint64_t fail_at)
+{
+    const struct run_job job = job_of(subject);
+    struct run_log *log = NULL;
+    struct err err = {0};
+
+    fake_nccl_share(job.ranks);
+    fake_cuda_init(
+        &(struct fake_setup){.n_device = 2, .driver = 13000, .fail_at = fail_at, .of = "nccl"});
+    enum status status =
+        run_log_new(job.ranks, job.steps, subject->made.program.n_task, &log, &err);
+    if (status == STATUS_OK)
+        status = run_forked(&job, log, &err);
+    run_log_free(log);
+    fake_nccl_unshare();
+    if (fail_at == 0)
+        return status == STATUS_OK;
+    if (status == STATUS_OK || !strstr(err.text, "nccl"))
+        tap_note("call %llu of NCCL: '%s'", (unsigned long long)fail_at, err.text);
+    return status != STATUS_OK && strstr(err.text, "nccl");
+}
+
+static void check_nccl(void)
+{
+    enum { FIRST = 12, LAST = 60, STEP = 8 };
+    const struct alloc_config config = alloc_config_default();
+    struct subject subject;
+    uint32_t n_bad = 0, n = 0;
+
+    subject_init(&subject, SMALL_LLAMA, "--gpus 2 --optimizer adamw-fused", &config);
+    ok(fails_on_two(&subject, 0), "two ranks run");
+    for (uint64_t at = 1; at <= LAST; at += at < FIRST ? 1 : STEP, n++)
+        n_bad += !fails_on_two(&subject, at);
+    ok(n_bad == 0, "%u calls of NCCL fail one by one, and the run ends with their names", n);
+    make_release(&subject.made);
+}
+
 int main(void)
 {
+    check_nccl();
     check_missing(0, 0, "no NVIDIA driver");
     check_missing(12040, 1, "too old: it knows CUDA 12.4, this build needs 13.0");
     check_missing(13000, 0, "no CUDA device");

@@ -85,6 +85,8 @@ uint64_t fake_cuda_collectives(void)
 
 bool fake_cuda_fails(const char *call)
 {
+    if (fake.setup.of && strncmp(call, fake.setup.of, strlen(fake.setup.of)) != 0)
+        return false;
     if (++fake.calls != fake.setup.fail_at)
         return false;
     fake.failed = call;

@@ -20,6 +20,7 @@ struct fake_setup {
     bool defers;
     uint64_t seed;    /* of the order in which deferred streams run */
     uint64_t fail_at; /* the call with this number, counted from 1; 0: none */
+    const char *of;   /* calls whose names begin so are counted; NULL: all */
 };
 
 void fake_cuda_init(const struct fake_setup *setup);

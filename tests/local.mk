@@ -369,11 +369,23 @@ tests/kernels_%.$(OBJEXT): gpu/%.cu
 check_PROGRAMS += $(cuda_tests)
 cuda_tests = \
 	tests/cuda_faults.t \
+	tests/cuda_ops_attention.t \
+	tests/cuda_ops_kda.t \
+	tests/cuda_ops_linear.t \
+	tests/cuda_ops_model.t \
 	tests/cuda_run.t
 tests_cuda_faults_t_SOURCES = tests/cuda_faults.c $(fake_sources)
 tests_cuda_faults_t_LDADD = $(fake_kernels) $(fake_libs)
 tests_cuda_run_t_SOURCES = tests/cuda_run.c $(fake_sources)
 tests_cuda_run_t_LDADD = $(fake_kernels) $(fake_libs)
+tests_cuda_ops_attention_t_SOURCES = tests/ops_attention.c tests/cuda_trial.c $(fake_sources)
+tests_cuda_ops_attention_t_LDADD = $(fake_kernels) $(fake_libs)
+tests_cuda_ops_kda_t_SOURCES = tests/ops_kda.c tests/cuda_trial.c $(fake_sources)
+tests_cuda_ops_kda_t_LDADD = $(fake_kernels) $(fake_libs)
+tests_cuda_ops_linear_t_SOURCES = tests/ops_linear.c tests/cuda_trial.c $(fake_sources)
+tests_cuda_ops_linear_t_LDADD = $(fake_kernels) $(fake_libs)
+tests_cuda_ops_model_t_SOURCES = tests/ops_model.c tests/cuda_trial.c $(fake_sources)
+tests_cuda_ops_model_t_LDADD = $(fake_kernels) $(fake_libs)
 TESTS += $(cuda_tests)
 endif
 

@@ -102,7 +102,7 @@ ok "bodies of PyTorch" complains 2 "--ops native" run kda-tiny --ops torch-eager
 ok "a model without native bodies" complains 2 "mpt" run mpt-7b
 # not built in, or what is missing; a machine that has it has better tests
 if "$UNSHARD" run kda-tiny --device cuda --no-db > /dev/null 2>&1; then
-    skip "a device that is not here" "there is a CUDA device"
+    skip "there is a CUDA device"
 else
     ok "a device that is not here" complains 3 "device" run kda-tiny --device cuda
 fi
