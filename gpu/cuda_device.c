@@ -191,7 +191,7 @@ static enum status open_cuda(void *self, const struct device_setup *setup, struc
     device->tables.outside = &device->outside;
     /* Code that came with the first launch of a kernel would look like a segment. */
     setenv("CUDA_MODULE_LOADING", "EAGER", 0);
-    enum status status = cuda_probe(&n_device, err);
+    enum status status = cuda_count(&n_device, err);
     if (status == STATUS_OK)
         status = cuda_choose(setup, n_device, &device->number, err);
     if (status == STATUS_OK)
@@ -453,6 +453,7 @@ static enum status drain_all(void *self, struct err *err)
 
 const struct device_ops cuda_device_ops = {
     .name = "cuda",
+    .probe = cuda_probe,
     .make = make_cuda,
     .free = free_cuda,
     .open = open_cuda,

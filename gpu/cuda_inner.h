@@ -26,8 +26,10 @@ enum status cuda_status(cudaError_t error, const char *call, struct err *err);
 
 /* ---- gpu/cuda_probe.c --------------------------------------------------------------------- */
 
-/* STATUS_DEVICE with which of driver and device is missing. Starts CUDA in this process. */
-enum status cuda_probe(int *n_device, struct err *err);
+/* STATUS_DEVICE with which of driver and device is missing. Starts CUDA in this process, */
+enum status cuda_count(int *n_device, struct err *err);
+/* and this in another one. */
+enum status cuda_probe(struct err *err);
 /* The rank's own device among the machine's. */
 enum status cuda_choose(const struct device_setup *setup, int n_device, int *out, struct err *err);
 
@@ -62,7 +64,7 @@ struct cuda_outside {
 enum status cuda_free_bytes(uint64_t *out, struct err *err);
 enum status cuda_outside_take(struct cuda_outside *outside, uint64_t bytes, void **out,
                               struct err *err);
-enum status cuda_outside_give(struct cuda_outside *outside, void *at, struct err *err);
+enum status cuda_outside_give(struct cuda_outside *outside, void **at, struct err *err);
 
 struct cuda_chunk {
     char *base;

@@ -1,14 +1,14 @@
 /*
  * The kernels of CUDA operators: which bodies an operator consists of, and how many items each has.
- * See cuda_ops.h; bodies: gpu/cuda_model_body.h, gpu/cuda_attention_body.h, gpu/cuda_kda_body.h.
+ * See cuda_ops.h; bodies: gpu/cuda_model_body.cuh, gpu/cuda_attention_body.cuh, gpu/cuda_kda_body.cuh.
  */
 extern "C" {
 #include "gpu/cuda_ops.h"
 }
-#include "gpu/cuda_attention_body.h"
-#include "gpu/cuda_kda_body.h"
-#include "gpu/cuda_launch.h"
-#include "gpu/cuda_model_body.h"
+#include "gpu/cuda_attention_body.cuh"
+#include "gpu/cuda_kda_body.cuh"
+#include "gpu/cuda_launch.cuh"
+#include "gpu/cuda_model_body.cuh"
 
 typedef void item_fn(const struct cuda_op *op, uint64_t item);
 

@@ -1,7 +1,7 @@
 /*
  * The operators of gpu/ops.h on a CUDA device, as launches; C calls this.
  *
- * An operator is one launch or a few, in stream order, each of so many items (gpu/cuda_item.h).
+ * An operator is one launch or a few, in stream order, each of so many items (gpu/cuda_item.cuh).
  * Arguments are the same each time, and nothing is allocated: what a launch leaves for the next lies
  * in scratch that the caller gives. Correct before fast: one thread an item.
  */

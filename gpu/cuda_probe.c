@@ -1,10 +1,15 @@
 /*
  * Whether there is a CUDA device for this rank, and what is missing if not.
  *
- * Not to be called before ranks are forked: CUDA does not live through it. Source of the distinctions:
- * spec GPU 4, "Failing without a GPU".
+ * CUDA does not live through a fork, so that whoever wants to fork later asks in another process.
+ * Source of the distinctions: spec GPU 4, "Failing without a GPU".
  */
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "gpu/cuda_inner.h"
 
@@ -29,7 +34,7 @@ static enum status no_driver(struct err *err)
                    driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
 }
 
-enum status cuda_probe(int *n_device, struct err *err)
+enum status cuda_count(int *n_device, struct err *err)
 {
     int n = 0;
     const cudaError_t error = cudaGetDeviceCount(&n);
@@ -43,6 +48,44 @@ enum status cuda_probe(int *n_device, struct err *err)
         return err_set(err, STATUS_DEVICE, "cudaGetDeviceCount: %s", cudaGetErrorString(error));
     *n_device = n;
     return STATUS_OK;
+}
+
+/* The other process: says what it found, and is gone with the CUDA that it started. */
+static void answer(int to)
+{
+    struct err why = {0};
+    int n_device;
+
+    why.status = cuda_count(&n_device, &why);
+    _exit(write(to, &why, sizeof why) == (ssize_t)sizeof why ? 0 : 1);
+}
+
+static enum status ask(int ends[2], struct err *err)
+{
+    struct err why;
+    const pid_t pid = fork();
+
+    if (pid == 0)
+        answer(ends[1]);
+    close(ends[1]);
+    const bool has_answered = pid > 0 && read(ends[0], &why, sizeof why) == (ssize_t)sizeof why;
+    if (pid > 0)
+        waitpid(pid, NULL, 0);
+    if (!has_answered)
+        return err_set(err, STATUS_DEVICE, "the CUDA driver does not answer");
+    return why.status == STATUS_OK ? STATUS_OK : err_set(err, why.status, "%s", why.text);
+}
+
+enum status cuda_probe(struct err *err)
+{
+    int ends[2];
+
+    if (pipe(ends) != 0)
+        return err_set(err, STATUS_DEVICE, "cannot ask for a CUDA device: %s", strerror(errno));
+    fflush(NULL);
+    const enum status status = ask(ends, err);
+    close(ends[0]);
+    return status;
 }
 
 /* As a launcher numbers the ranks of this machine; without one all are on it. */

@@ -137,10 +137,11 @@ static CUmemAllocationProp page_of(int device)
                                  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
 }
 
-static enum status map_page(const struct cuda_segments *segments, CUdeviceptr at,
+static enum status map_page(const struct cuda_segments *segments, uint64_t offset,
                             const struct segment_op *op, struct err *err)
 {
     const struct cuda_driver *driver = segments->driver;
+    const struct cuda_segment *segment = &segments->list[op->segment];
     const CUmemAllocationProp page = page_of(segments->device);
     CUmemGenericAllocationHandle handle;
     enum status status =
@@ -148,7 +149,9 @@ static enum status map_page(const struct cuda_segments *segments, CUdeviceptr at
 
     if (status != STATUS_OK)
         return status;
-    status = said(driver->map(at, PAGE_BYTES, 0, handle, 0), "cuMemMap", op, err);
+    status = said(driver->map((CUdeviceptr)segment->base + offset, PAGE_BYTES, 0, handle, 0),
+                  "cuMemMap", op, err);
+    segment->mapped[offset / PAGE_BYTES] = status == STATUS_OK;
     const enum status dropped = said(driver->drop(handle), "cuMemRelease", op, err);
     return status != STATUS_OK ? status : dropped;
 }
@@ -156,24 +159,21 @@ static enum status map_page(const struct cuda_segments *segments, CUdeviceptr at
 static enum status map(const struct cuda_segments *segments, const struct segment_op *op,
                        struct err *err)
 {
-    const struct cuda_segment *segment = &segments->list[op->segment];
-    const CUdeviceptr at = (CUdeviceptr)segment->base + op->offset;
+    const CUdeviceptr at = (CUdeviceptr)segments->list[op->segment].base + op->offset;
     const CUmemAccessDesc access = {.location = page_of(segments->device).location,
                                     .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     enum status status = STATUS_OK;
-    uint64_t done = 0;
 
     assert(op->bytes % PAGE_BYTES == 0 && op->offset % PAGE_BYTES == 0);
-    for (; done < op->bytes && status == STATUS_OK; done += PAGE_BYTES) {
-        status = map_page(segments, at + done, op, err);
-        segment->mapped[(op->offset + done) / PAGE_BYTES] = status == STATUS_OK;
-    }
+    for (uint64_t done = 0; done < op->bytes && status == STATUS_OK; done += PAGE_BYTES)
+        status = map_page(segments, op->offset + done, op, err);
     if (status == STATUS_OK)
         status =
             said(segments->driver->access(at, op->bytes, &access, 1), "cuMemSetAccess", op, err);
     return status;
 }
 
+/* Whatever the driver says, it is not ours any more. */
 static enum status unmap(const struct cuda_segments *segments, const struct segment_op *op,
                          struct err *err)
 {
@@ -181,7 +181,7 @@ static enum status unmap(const struct cuda_segments *segments, const struct segm
     const CUdeviceptr at = (CUdeviceptr)segment->base + op->offset;
     const enum status status = said(segments->driver->unmap(at, op->bytes), "cuMemUnmap", op, err);
 
-    for (uint64_t done = 0; done < op->bytes && status == STATUS_OK; done += PAGE_BYTES)
+    for (uint64_t done = 0; done < op->bytes; done += PAGE_BYTES)
         segment->mapped[(op->offset + done) / PAGE_BYTES] = false;
     return status;
 }
@@ -195,11 +195,9 @@ static enum status release(struct cuda_segments *segments, const struct segment_
                                "cuMemAddressFree", op, err)
                         : CUDA_CALL(err, cudaFree, segment->base);
 
-    if (status != STATUS_OK)
-        return status;
     free(segment->mapped);
     *segment = (struct cuda_segment){0};
-    return STATUS_OK;
+    return status;
 }
 
 static enum status apply(struct cuda_segments *segments, const struct segment_op *op,

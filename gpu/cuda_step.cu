@@ -5,8 +5,8 @@
 extern "C" {
 #include "gpu/cuda_step.h"
 }
-#include "gpu/cuda_item.h"
-#include "gpu/cuda_launch.h"
+#include "gpu/cuda_item.cuh"
+#include "gpu/cuda_launch.cuh"
 #include "gpu/step_body.h"
 
 /* Elements whose squares one item adds up. */

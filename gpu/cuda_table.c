@@ -35,13 +35,16 @@ enum status cuda_outside_take(struct cuda_outside *outside, uint64_t bytes, void
     return status;
 }
 
-enum status cuda_outside_give(struct cuda_outside *outside, void *at, struct err *err)
+/* Whatever CUDA says, it is not ours any more. */
+enum status cuda_outside_give(struct cuda_outside *outside, void **at, struct err *err)
 {
     uint64_t before = 0, after = 0;
     enum status status = cuda_free_bytes(&before, err);
 
-    if (status == STATUS_OK)
-        status = CUDA_CALL(err, cudaFree, at);
+    if (status != STATUS_OK)
+        return status;
+    status = CUDA_CALL(err, cudaFree, *at);
+    *at = NULL;
     if (status == STATUS_OK)
         status = cuda_free_bytes(&after, err);
     outside->bytes -= status == STATUS_OK ? after - before : 0;

@@ -28,13 +28,11 @@ static enum status need_scratch(struct cuda_device *device, uint64_t bytes, stru
         if (status == STATUS_OK)
             status = cuda_join(device, device->drained, stream_name(STREAM_C), err);
         if (status == STATUS_OK)
-            status = cuda_outside_give(&device->outside, device->scratch, err);
-        if (status != STATUS_OK)
-            return status;
-        device->scratch = NULL;
+            status = cuda_outside_give(&device->outside, &device->scratch, err);
         device->scratch_bytes = 0;
     }
-    status = cuda_outside_take(&device->outside, bytes, &device->scratch, err);
+    if (status == STATUS_OK)
+        status = cuda_outside_take(&device->outside, bytes, &device->scratch, err);
     if (status == STATUS_OK)
         device->scratch_bytes = bytes;
     return status;

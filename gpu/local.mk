@@ -81,14 +81,14 @@ gpu_libgpu_a_SOURCES += gpu/mpi_transport.c
 endif
 if WITH_CUDA
 gpu_libgpu_a_SOURCES += \
-	gpu/cuda_attention_body.h \
+	gpu/cuda_attention_body.cuh \
 	gpu/cuda_clock.c \
 	gpu/cuda_device.c \
 	gpu/cuda_inner.h \
-	gpu/cuda_item.h \
-	gpu/cuda_kda_body.h \
-	gpu/cuda_launch.h \
-	gpu/cuda_model_body.h \
+	gpu/cuda_item.cuh \
+	gpu/cuda_kda_body.cuh \
+	gpu/cuda_launch.cuh \
+	gpu/cuda_model_body.cuh \
 	gpu/cuda_nccl.c \
 	gpu/cuda_ops.cu \
 	gpu/cuda_ops.h \
@@ -108,6 +108,7 @@ endif
 # .cu files: nvcc is the compiler, the C compiler is the linker. -fmad=false: as -ffp-contract=off,
 # products and sums are rounded as the host rounds them.
 NVCC_CMD = $(NVCC) -std=c++17 -O2 -fmad=false -lineinfo $(GENCODE) $(NVCC_WERROR) $(DEFS) -I$(top_builddir) \
+NVCC_CMD = $(NVCC) -std=c++17 -O2 -fmad=false $(GENCODE) $(NVCC_WERROR) -I$(top_builddir) \
 	-I$(top_srcdir) -Xcompiler -Wall,-Wextra,-fno-strict-aliasing $(NVCCFLAGS)
 AM_V_NVCC = $(am__v_NVCC_@AM_V@)
 am__v_NVCC_ = $(am__v_NVCC_@AM_DEFAULT_V@)

@@ -143,7 +143,7 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t prefer
     return drop(preference);
 }
 
-/* Sizes that are no multiple of 8 have no algorithm here, so that both ways are tried. */
+/* Odd sizes have no algorithm here, so that both ways are tried. */
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
@@ -154,7 +154,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     (void)handle, (void)desc, (void)b, (void)c, (void)d, (void)preference, (void)asked;
     (void)results;
     FAIL_POINT();
-    if (left->rows % 8 != 0 || left->columns % 8 != 0)
+    if (left->rows % 2 != 0 || left->columns % 2 != 0)
         return CUBLAS_STATUS_NOT_SUPPORTED;
     *found = 1;
     return CUBLAS_STATUS_SUCCESS;

@@ -1,5 +1,6 @@
 /*
- * CUDA's runtime, and the driver's calls for mapped memory, on the host; see fake_cuda.h.
+ * CUDA's runtime, and the driver's calls for mapped memory, on the host; see fake_cuda.h. What is
+ * given back is gone, also where that is made to fail.
  */
 #include "tests/fake_cuda.h"
 
@@ -84,6 +85,8 @@ uint64_t fake_cuda_collectives(void)
 
 bool fake_cuda_fails(const char *call)
 {
+    if (fake.setup.of && strncmp(call, fake.setup.of, strlen(fake.setup.of)) != 0)
+        return false;
     if (++fake.calls != fake.setup.fail_at)
         return false;
     fake.failed = call;
@@ -226,7 +229,6 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int 
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
-    FAIL_POINT();
     for (struct item *item = stream->first, *next; item; item = next) {
         next = item->next;
         if (item->drop)
@@ -237,6 +239,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
         if (fake.streams[s] == stream)
             fake.streams[s] = NULL;
     drop(stream);
+    FAIL_POINT();
     return cudaSuccess;
 }
 
@@ -258,8 +261,8 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags)
 
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
-    FAIL_POINT();
     drop(event);
+    FAIL_POINT();
     return cudaSuccess;
 }
 
@@ -395,9 +398,9 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
 /* Waits for all streams, as CUDA does. */
 cudaError_t cudaFree(void *at)
 {
-    FAIL_POINT();
     run_all();
     give_back(at);
+    FAIL_POINT();
     return cudaSuccess;
 }
 
@@ -410,8 +413,8 @@ cudaError_t cudaMallocHost(void **out, size_t bytes)
 
 cudaError_t cudaFreeHost(void *at)
 {
-    FAIL_POINT();
     give_back(at);
+    FAIL_POINT();
     return cudaSuccess;
 }
 
@@ -495,9 +498,9 @@ static CUresult reserve(CUdeviceptr *out, size_t bytes, size_t align, CUdevicept
 
 static CUresult unreserve(CUdeviceptr at, size_t bytes)
 {
-    DRIVER_FAIL_POINT("cuMemAddressFree");
     munmap((void *)(uintptr_t)at, bytes);
     fake.live--;
+    DRIVER_FAIL_POINT("cuMemAddressFree");
     return CUDA_SUCCESS;
 }
 
@@ -514,7 +517,7 @@ static CUresult create(CUmemGenericAllocationHandle *out, size_t bytes,
 static CUresult release(CUmemGenericAllocationHandle handle)
 {
     (void)handle;
-    fake.live--; /* first: a handle that cannot be given back is gone all the same */
+    fake.live--;
     DRIVER_FAIL_POINT("cuMemRelease");
     return CUDA_SUCCESS;
 }
@@ -533,11 +536,11 @@ static CUresult map(CUdeviceptr at, size_t bytes, size_t offset,
 
 static CUresult unmap(CUdeviceptr at, size_t bytes)
 {
-    DRIVER_FAIL_POINT("cuMemUnmap");
     mmap((void *)(uintptr_t)at, bytes, PROT_NONE,
          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     fake.used_bytes -= bytes;
     fake.live -= (int64_t)(bytes / PAGE_BYTES);
+    DRIVER_FAIL_POINT("cuMemUnmap");
     return CUDA_SUCCESS;
 }
 

@@ -4,7 +4,7 @@
  *
  * Memory is the host's, fresh memory holds 0xA5. Streams are queues. They run at once; or deferred,
  * when somebody asks, a few items at a time of a stream at random, so that a missing wait shows. Kernels are
- * what a C++ compiler makes of the .cu files (tests/fake_kernel.h). Ranks of NCCL are processes that
+ * what a C++ compiler makes of the .cu files (tests/fake_kernel.cuh). Ranks of NCCL are processes that
  * were forked after fake_nccl_share(). Any call can be made to fail.
  */
 #ifndef TESTS_FAKE_CUDA_H
@@ -20,6 +20,7 @@ struct fake_setup {
     bool defers;
     uint64_t seed;    /* of the order in which deferred streams run */
     uint64_t fail_at; /* the call with this number, counted from 1; 0: none */
+    const char *of;   /* calls whose names begin so are counted; NULL: all */
 };
 
 void fake_cuda_init(const struct fake_setup *setup);
@@ -34,7 +35,7 @@ uint64_t fake_cuda_collectives(void); /* of NCCL */
 void fake_nccl_share(uint32_t ranks);
 void fake_nccl_unshare(void);
 
-/* For tests/fake_kernel.h and the other parts: run(context) on the stream, then drop(context). */
+/* For tests/fake_kernel.cuh and the other parts: run(context) on the stream, then drop(context). */
 typedef void fake_run(void *context);
 void fake_cuda_enqueue(void *stream, fake_run *run, fake_run *drop, void *context);
 /* Counts a call; whether it is to fail. */

@@ -365,6 +365,48 @@ check_PROGRAMS += tests/trace_make
 tests_trace_make_SOURCES = tests/trace_make.c
 
 # A rank of tests/host_mpi.sh.
+# The CUDA device over a CUDA of the host's: its kernels by a C++ compiler, in place of nvcc's.
+if WITH_CUDA
+fake_kernels = \
+	tests/kernels_cuda_ops.$(OBJEXT) \
+	tests/kernels_cuda_pack.$(OBJEXT) \
+	tests/kernels_cuda_step.$(OBJEXT)
+fake_sources = \
+	tests/fake_cublas.c \
+	tests/fake_cuda.c \
+	tests/fake_cuda.h \
+	tests/fake_kernel.cuh \
+	tests/fake_nccl.c
+fake_libs = tests/libtest.a src/libcli.a $(own_libs) $(outside_libs) -lstdc++
+tests/kernels_%.$(OBJEXT): gpu/%.cu
+	@$(MKDIR_P) $(@D)
+	$(AM_V_CXX)$(CXX) -std=c++17 -I$(top_builddir) -I$(top_srcdir) $(CUDA_CPPFLAGS) -Wall -Wextra \
+	  $(SAN_FLAGS) $(CXXFLAGS) -ffp-contract=off -include $(top_srcdir)/tests/fake_kernel.cuh \
+	  -x c++ -MD -MP -MF $@.d -c -o $@ $<
+-include $(wildcard tests/kernels_*.d)
+check_PROGRAMS += $(cuda_tests)
+cuda_tests = \
+	tests/cuda_faults.t \
+	tests/cuda_ops_attention.t \
+	tests/cuda_ops_kda.t \
+	tests/cuda_ops_linear.t \
+	tests/cuda_ops_model.t \
+	tests/cuda_run.t
+tests_cuda_faults_t_SOURCES = tests/cuda_faults.c $(fake_sources)
+tests_cuda_faults_t_LDADD = $(fake_kernels) $(fake_libs)
+tests_cuda_run_t_SOURCES = tests/cuda_run.c $(fake_sources)
+tests_cuda_run_t_LDADD = $(fake_kernels) $(fake_libs)
+tests_cuda_ops_attention_t_SOURCES = tests/ops_attention.c tests/cuda_trial.c $(fake_sources)
+tests_cuda_ops_attention_t_LDADD = $(fake_kernels) $(fake_libs)
+tests_cuda_ops_kda_t_SOURCES = tests/ops_kda.c tests/cuda_trial.c $(fake_sources)
+tests_cuda_ops_kda_t_LDADD = $(fake_kernels) $(fake_libs)
+tests_cuda_ops_linear_t_SOURCES = tests/ops_linear.c tests/cuda_trial.c $(fake_sources)
+tests_cuda_ops_linear_t_LDADD = $(fake_kernels) $(fake_libs)
+tests_cuda_ops_model_t_SOURCES = tests/ops_model.c tests/cuda_trial.c $(fake_sources)
+tests_cuda_ops_model_t_LDADD = $(fake_kernels) $(fake_libs)
+TESTS += $(cuda_tests)
+endif
+
 if WITH_MPI
 check_PROGRAMS += tests/host_mpi
 tests_host_mpi_SOURCES = tests/host_mpi.c
@@ -510,6 +552,8 @@ check-summary:
 	  n["PASS"]+n["XFAIL"], n["FAIL"]+n["ERROR"]+n["XPASS"], n["SKIP"]}' $(TEST_LOGS:.log=.trs)
 # Each header compiles alone.
 check-headers:
-	@for h in $(srcdir)/src/*.h $(srcdir)/src/*/*.h $(srcdir)/sim/*.h $(srcdir)/gpu/*.h $(srcdir)/traces/*.h \
+	@test -n "$(CUDA_CPPFLAGS)" || without='*/cuda_inner.h'; \
+	for h in $(srcdir)/src/*.h $(srcdir)/src/*/*.h $(srcdir)/sim/*.h $(srcdir)/gpu/*.h $(srcdir)/traces/*.h \
 	    $(srcdir)/db/*.h $(srcdir)/tests/*.h $(srcdir)/tests/reference/*.h; do \
+	  case $$h in $${without:-none}) continue ;; esac; \
 	  $(CC) $(DEFS) $(DEFAULT_INCLUDES) $(AM_CPPFLAGS) $(CPPFLAGS) -std=c11 -Wall -Wno-unused-function -Werror -fsyntax-only -x c $$h || exit 1; done

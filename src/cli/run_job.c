@@ -16,9 +16,11 @@ enum { DEFAULT_STEPS_MEASURED = 5 };
 enum status run_refuse(const struct options *options, struct err *err)
 {
     const struct device_ops *device;
-    const enum status status =
+    enum status status =
         device_find((enum device)option_number(options, OPTION_DEVICE), &device, err);
 
+    if (status == STATUS_OK)
+        status = device->probe(err);
     if (status != STATUS_OK)
         return status;
     if (option_number(options, OPTION_SYSTEM) == SYSTEM_FSDP1)

@@ -10,8 +10,8 @@
  * Invariants: each element is written by one item; items of a phase read nothing that another item of
  * it writes. C++, because a sum takes its terms as a function.
  */
-#ifndef GPU_CUDA_ITEM_H
-#define GPU_CUDA_ITEM_H
+#ifndef GPU_CUDA_ITEM_CUH
+#define GPU_CUDA_ITEM_CUH
 
 #include <math.h>
 

@@ -1,8 +1,8 @@
 /*
  * Launching kernels that take a number of items, from .cu files. Not here: what an item is.
  */
-#ifndef GPU_CUDA_LAUNCH_H
-#define GPU_CUDA_LAUNCH_H
+#ifndef GPU_CUDA_LAUNCH_CUH
+#define GPU_CUDA_LAUNCH_CUH
 
 extern "C" {
 #include "src/err.h"

@@ -1,12 +1,12 @@
 /*
  * Bodies of the CUDA operators over whole rows: embeddings, norms, losses, linear layers without a
- * library, and what takes each element by itself. Items of gpu/cuda_item.h; formulas: gpu/ops.h and
+ * library, and what takes each element by itself. Items of gpu/cuda_item.cuh; formulas: gpu/ops.h and
  * the host's files of the same operators.
  */
-#ifndef GPU_CUDA_MODEL_BODY_H
-#define GPU_CUDA_MODEL_BODY_H
+#ifndef GPU_CUDA_MODEL_BODY_CUH
+#define GPU_CUDA_MODEL_BODY_CUH
 
-#include "gpu/cuda_item.h"
+#include "gpu/cuda_item.cuh"
 #include "gpu/product.h"
 
 /* ---- embeddings ---------------------------------------------------------------------------- */

@@ -1,16 +1,16 @@
 /*
  * Bodies of the CUDA attention: a query, or a key, of one head is one item; items of
- * gpu/cuda_item.h.
+ * gpu/cuda_item.cuh.
  *
  * Blocks of keys as on the host (gpu/host_attention.c, gpu/host_attention_dgrad.c: the formulas), with
  * a running maximum and sum, so that no s x s matrix exists and sums have the host's order. What a
  * thread keeps is one row of the head and the weights of one block. Scratch: the turns of all places,
  * then in backward delta of each query.
  */
-#ifndef GPU_CUDA_ATTENTION_BODY_H
-#define GPU_CUDA_ATTENTION_BODY_H
+#ifndef GPU_CUDA_ATTENTION_BODY_CUH
+#define GPU_CUDA_ATTENTION_BODY_CUH
 
-#include "gpu/cuda_item.h"
+#include "gpu/cuda_item.cuh"
 
 enum { KEY_BLOCK = 64 };
 

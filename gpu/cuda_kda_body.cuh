@@ -1,14 +1,14 @@
 /*
  * Bodies of the CUDA operators of KDA: short convolution, norms over a head, decay, delta rule. Items
- * of gpu/cuda_item.h; formulas: gpu/ops.h and the host's files of the same operators.
+ * of gpu/cuda_item.cuh; formulas: gpu/ops.h and the host's files of the same operators.
  *
  * Forward the columns of a head's state never meet, so that one is an item; backward they do, and a
  * whole head is one item, with its states in scratch.
  */
-#ifndef GPU_CUDA_KDA_BODY_H
-#define GPU_CUDA_KDA_BODY_H
+#ifndef GPU_CUDA_KDA_BODY_CUH
+#define GPU_CUDA_KDA_BODY_CUH
 
-#include "gpu/cuda_item.h"
+#include "gpu/cuda_item.cuh"
 
 /* ---- short convolution --------------------------------------------------------------------- */
 

@@ -3,8 +3,8 @@
  * of tests/fake_cuda.h. A launch runs its threads one after the other, which is right for kernels
  * without barriers and shared memory.
  */
-#ifndef TESTS_FAKE_KERNEL_H
-#define TESTS_FAKE_KERNEL_H
+#ifndef TESTS_FAKE_KERNEL_CUH
+#define TESTS_FAKE_KERNEL_CUH
 
 #include <cuda_runtime_api.h>
 
