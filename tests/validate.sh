@@ -59,10 +59,10 @@ table one,p,llama2-7b,h100-sxm,8,1,4096,1,fsdp2,none,1,high,test,,
 validate --json
 s=$(field predicted_s)
 rows() { # FACTORS: of the predicted time
-    n=0
+    row=0
     for f in "$@"; do
-        n=$((n + 1))
-        echo "r$n,p,llama2-7b,h100-sxm,8,1,4096,$(awk -v s="$s" -v f="$f" 'BEGIN { printf "%.9f", s / f }'),fsdp2,none,1,high,test,,"
+        row=$((row + 1))
+        echo "r$row,p,llama2-7b,h100-sxm,8,1,4096,$(awk -v s="$s" -v f="$f" 'BEGIN { printf "%.9f", s / f }'),fsdp2,none,1,high,test,,"
     done
 }
 { echo "$header"; rows 1.01 0.98 1.03 0.96 1.05 0.94 1.07 0.92 1.09 1.10; } >"$tmp/runs.csv"
