@@ -96,6 +96,10 @@ ok "the platform's own cluster is taken where there is one" awk -v a="$(field pr
     'BEGIN { exit !(a > 1.5 * b) }'
 ok "of another platform the built-in one" is \
     "$(sed -n 's/.*"predicted_s":[[:blank:]]*\([0-9.]*\).*/\1/p' "$tmp/out" | sed -n 2p)" "$s"
+cp "$tmp/calibrated/p.json" "$tmp/calibrated/q.h100-sxm.json"
+validate --calibrated "$tmp/calibrated" --json
+ok "a file may be of one GPU of a platform" is \
+    "$(sed -n 's/.*"predicted_s":[[:blank:]]*\([0-9.]*\).*/\1/p' "$tmp/out" | sort -u | wc -l)" 1
 
 # files
 echo id,speed >"$tmp/runs.csv"
