@@ -2,7 +2,8 @@
  * BF16 and FP16 to FP32 and back, one number at a time.
  *
  * Plain C that a CUDA compiler takes too: host kernels, the packing body and device kernels share
- * it. Not here: loops, tensors and their dtypes (gpu/ops.h, gpu/pack.h).
+ * it; on a device each is the instruction it has for it. Not here: loops, tensors and their dtypes
+ * (gpu/ops.h, gpu/pack.h).
  *
  * Invariants: widening is exact, narrowing rounds to nearest, ties to even; subnormal numbers are
  * kept; FP16 beyond 65519.99 is infinite; a NaN stays a quiet NaN. Narrowed it becomes 0x7fff, as
@@ -40,6 +41,31 @@ HOST_DEVICE float bf16_to_f32(uint16_t half)
     return f32_from_bits((uint32_t)half << 16);
 }
 
+#ifdef __CUDA_ARCH__
+
+HOST_DEVICE uint16_t f32_to_bf16(float value)
+{
+    uint16_t half;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(half) : "f"(value));
+    return half;
+}
+
+HOST_DEVICE float fp16_to_f32(uint16_t half)
+{
+    float value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(half));
+    return value;
+}
+
+HOST_DEVICE uint16_t f32_to_fp16(float value)
+{
+    uint16_t half;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(value));
+    return half;
+}
+
+#else
+
 HOST_DEVICE uint16_t f32_to_bf16(float value)
 {
     const uint32_t bits = f32_bits(value);
@@ -72,5 +98,7 @@ HOST_DEVICE uint16_t f32_to_fp16(float value)
     const uint32_t odd = size >> 13 & 1;
     return sign | (uint16_t)((size - ((127 - 15) << 23) + 0xfff + odd) >> 13);
 }
+
+#endif
 
 #endif

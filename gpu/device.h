@@ -71,6 +71,8 @@ struct device_outside {
 
 struct device_ops {
     const char *name; /* "host", "cuda" */
+    /* Whether this machine has one. STATUS_DEVICE: what is missing. Ranks may be forked after it. */
+    enum status (*probe)(struct err *err);
     void *(*make)(void);
     void (*free)(void *self); /* closed, or never opened; NULL is allowed */
     enum status (*open)(void *self, const struct device_setup *setup, struct err *err);
@@ -98,5 +100,8 @@ struct device_ops {
 };
 
 extern const struct device_ops host_device_ops; /* gpu/host_device.c */
+/* gpu/cuda_device.c, where it is built. To be opened after ranks are forked: CUDA does not live
+   through that. */
+extern const struct device_ops cuda_device_ops;
 
 #endif

@@ -50,6 +50,12 @@ static enum status open_queue(struct host_device *device, uint32_t number, struc
     return host_queue_start(queue, err);
 }
 
+static enum status host_probe(struct err *err)
+{
+    (void)err;
+    return STATUS_OK;
+}
+
 static enum status host_open(void *self, const struct device_setup *setup, struct err *err)
 {
     struct host_device *device = self;
@@ -223,6 +229,7 @@ static void host_close(void *self)
 
 const struct device_ops host_device_ops = {
     .name = "host",
+    .probe = host_probe,
     .make = host_make,
     .free = host_free,
     .open = host_open,

@@ -115,7 +115,5 @@ void host_scale(const struct work_scale *scale);
 void host_update(const struct work_update *update);
 /* Elements of gradients that the optimizer reads. */
 uint64_t host_not_finite(const struct work_update *update);
-/* Notes what the step came to, and makes the state ready for the next one. */
-void host_step_end(struct step_state *state, struct step_result *result);
 
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "gpu/host_inner.h"
+#include "gpu/step_body.h"
 
 typedef enum status run_work(struct host_queue *queue, const struct submission *submission,
                              struct err *err);
@@ -128,7 +129,7 @@ static enum status run_step_end(struct host_queue *queue, const struct submissio
 {
     const struct work *work = submission->work;
     (void)queue, (void)err;
-    host_step_end(work->state, &work->is.results[submission->step]);
+    step_end(work->state, &work->is.results[submission->step]);
     return STATUS_OK;
 }
 

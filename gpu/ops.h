@@ -104,6 +104,8 @@ struct op_call {
     uint64_t m, n, k;
     const struct op_shape *shape;
     struct step_state *state;
+    void *workspace; /* of the program's, for a matrix library; NULL: there is none */
+    uint64_t workspace_bytes;
     struct op_tensor tensors[OP_MAX_TENSORS];
 };
 

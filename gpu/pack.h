@@ -91,4 +91,17 @@ struct post_reduce {
 };
 void host_post_reduce(const struct post_reduce *post);
 
+/* Pieces of post-reduce that are one launch, as a table without zeros and rows. */
+struct pack_posts {
+    struct pack_table table;
+    const void *from;
+    void *to;
+    bool accumulates;
+    float scale;
+};
+
+/* n_post: one at least, which scale and accumulate alike. Everything is in the arena. */
+void pack_posts_build(const struct post_reduce *posts, uint32_t n_post, struct arena *arena,
+                      struct pack_posts *out);
+
 #endif

@@ -20,36 +20,39 @@
 #include "gpu/pack_element.h"
 
 enum {
-    PACK_IN_FLIGHT = 4, /* vectors that a lane loads before it stores the first */
-    PACK_BLOCK = 256    /* elements in one turn of a loop that a host compiler vectorises */
+    PACK_IN_FLIGHT = 4,     /* vectors that a lane loads before it stores the first */
+    PACK_FEW_IN_FLIGHT = 2, /* the same, where one takes twice the registers */
+    PACK_BLOCK = 256        /* elements in one turn of a loop that a host compiler vectorises */
 };
 
 /* ---- elements that lie together ------------------------------------------------------------ */
 
-/* n vectors, whose destination is aligned. */
-PACK_INLINE void pack_vectors(const char *from, char *to, uint32_t n, uint32_t skew, uint32_t lane,
-                              uint32_t lanes, uint32_t from_dtype, uint32_t to_dtype)
+/* n vectors, whose destination is aligned. in_flight: at most PACK_IN_FLIGHT. */
+PACK_INLINE void pack_vectors(const char *from, char *to, uint32_t n, uint32_t skew,
+                              uint32_t in_flight, uint32_t lane, uint32_t lanes,
+                              uint32_t from_dtype, uint32_t to_dtype)
 {
     const uint32_t per = pack_per_vector(from_dtype, to_dtype);
     const uint32_t load_bytes = per * pack_bytes(from_dtype), bytes = per * pack_bytes(to_dtype);
     PACK_ROLLED
-    for (uint32_t v = lane; v < n; v += PACK_IN_FLIGHT * lanes) {
+    for (uint32_t v = lane; v < n; v += in_flight * lanes) {
         struct pack_vector in[PACK_IN_FLIGHT];
-        for (uint32_t i = 0; i < PACK_IN_FLIGHT && v + i * lanes < n; i++)
+        for (uint32_t i = 0; i < in_flight && v + i * lanes < n; i++)
             in[i] = pack_load_skewed(from + (v + i * lanes) * load_bytes - skew, load_bytes, skew);
-        for (uint32_t i = 0; i < PACK_IN_FLIGHT && v + i * lanes < n; i++)
+        for (uint32_t i = 0; i < in_flight && v + i * lanes < n; i++)
             pack_store(to + (v + i * lanes) * bytes, bytes,
                        pack_cast_vector(in[i], from_dtype, to_dtype));
     }
 }
 
-/* Elements from first to before end, one by one. */
-PACK_INLINE void pack_elements(const char *from, char *to, uint32_t first, uint32_t end,
-                               uint32_t lane, uint32_t lanes, uint32_t from_dtype,
+/* One by one what vectors left: elements before the first of them, and those behind the last. */
+PACK_INLINE void pack_elements(const char *from, char *to, uint32_t first, uint32_t behind,
+                               uint32_t end, uint32_t lane, uint32_t lanes, uint32_t from_dtype,
                                uint32_t to_dtype)
 {
     PACK_ROLLED
-    for (uint32_t i = first + lane; i < end; i += lanes) {
+    for (uint32_t left = lane; left < first + end - behind; left += lanes) {
+        const uint32_t i = left < first ? left : left - first + behind;
         PACK_TRACE(from + i * pack_bytes(from_dtype), pack_bytes(from_dtype), false);
         PACK_TRACE(to + i * pack_bytes(to_dtype), pack_bytes(to_dtype), true);
         pack_move(from, to, i, from_dtype, to_dtype);
@@ -77,11 +80,11 @@ PACK_INLINE void pack_share(const char *from, char *to, uint32_t n, uint32_t arg
     const char *in = from + first * from_bytes;
     char *out = to + first * to_bytes;
     if (skew)
-        pack_vectors(in, out, n_vector, skew, lane, lanes, from_dtype, to_dtype);
+        pack_vectors(in, out, n_vector, skew, PACK_FEW_IN_FLIGHT, lane, lanes, from_dtype,
+                     to_dtype);
     else
-        pack_vectors(in, out, n_vector, 0, lane, lanes, from_dtype, to_dtype);
-    pack_elements(from, to, 0, first, lane, lanes, from_dtype, to_dtype);
-    pack_elements(from, to, first + n_vector * per, n, lane, lanes, from_dtype, to_dtype);
+        pack_vectors(in, out, n_vector, 0, PACK_IN_FLIGHT, lane, lanes, from_dtype, to_dtype);
+    pack_elements(from, to, first, first + n_vector * per, n, lane, lanes, from_dtype, to_dtype);
 }
 
 /* The same by a lane that is alone. A host's caches do not care who reads what, and its compiler
@@ -117,26 +120,20 @@ PACK_INLINE void pack_run(const char *from, char *to, uint32_t n, uint32_t arg, 
 
 /* ---- zeros --------------------------------------------------------------------------------- */
 
-PACK_INLINE void pack_zero_byte(char *at)
-{
-    PACK_TRACE(at, 1, true);
-    *at = 0;
-}
-
 PACK_INLINE void pack_zeros(char *to, uint32_t n, uint32_t lane, uint32_t lanes)
 {
     const struct pack_vector zero = {0, 0};
     uint32_t gap = (uint32_t)(0 - (uintptr_t)to) % PACK_VECTOR_BYTES;
     uint32_t first = gap < n ? gap : n;
-    uint32_t n_vector = (n - first) / PACK_VECTOR_BYTES;
-    for (uint32_t v = lane; v < n_vector; v += lanes)
-        pack_store(to + first + v * PACK_VECTOR_BYTES, PACK_VECTOR_BYTES, zero);
+    uint32_t vectors = (n - first) / PACK_VECTOR_BYTES * PACK_VECTOR_BYTES;
+    for (uint32_t i = lane * PACK_VECTOR_BYTES; i < vectors; i += lanes * PACK_VECTOR_BYTES)
+        pack_store(to + first + i, PACK_VECTOR_BYTES, zero);
     PACK_ROLLED
-    for (uint32_t i = lane; i < first; i += lanes)
-        pack_zero_byte(to + i);
-    PACK_ROLLED
-    for (uint32_t i = first + n_vector * PACK_VECTOR_BYTES + lane; i < n; i += lanes)
-        pack_zero_byte(to + i);
+    for (uint32_t left = lane; left < n - vectors; left += lanes) {
+        const uint32_t i = left < first ? left : left + vectors;
+        PACK_TRACE(to + i, 1, true);
+        to[i] = 0;
+    }
 }
 
 /* ---- narrow rows --------------------------------------------------------------------------- */
@@ -182,12 +179,13 @@ PACK_INLINE void pack_rows_share(const struct pack_rows *rows, const char *from,
 {
     const uint32_t full = rows->n / per, width = full + rows->n_zero / per, n = n_row * width;
     const uint32_t rows_on = lanes / width, on = lanes % width;
+    const uint32_t in_flight = per > 1 ? PACK_FEW_IN_FLIGHT : PACK_IN_FLIGHT;
     uint32_t row = lane / width, at = lane % width;
     PACK_ROLLED
-    for (uint32_t v = lane; v < n; v += PACK_IN_FLIGHT * lanes) {
+    for (uint32_t v = lane; v < n; v += in_flight * lanes) {
         struct pack_vector in[PACK_IN_FLIGHT];
         char *out[PACK_IN_FLIGHT];
-        for (uint32_t i = 0; i < PACK_IN_FLIGHT && v + i * lanes < n; i++) {
+        for (uint32_t i = 0; i < in_flight && v + i * lanes < n; i++) {
             const char *source = from + row * rows->from_pitch + at * per * pack_bytes(from_dtype);
             const struct pack_vector zero = {0, 0};
             in[i] = at < full ? pack_take(source, per, from_dtype) : zero;
@@ -195,7 +193,7 @@ PACK_INLINE void pack_rows_share(const struct pack_rows *rows, const char *from,
             row += rows_on + (at + on >= width);
             at += at + on >= width ? on - width : on;
         }
-        for (uint32_t i = 0; i < PACK_IN_FLIGHT && v + i * lanes < n; i++)
+        for (uint32_t i = 0; i < in_flight && v + i * lanes < n; i++)
             pack_give(out[i], per, in[i], from_dtype, to_dtype);
     }
 }
@@ -300,26 +298,27 @@ PACK_INLINE void pack_post_vectors(const char *from, char *to, uint32_t n, struc
     const uint32_t per = pack_per_vector(from_dtype, to_dtype);
     const uint32_t load_bytes = per * pack_bytes(from_dtype), bytes = per * pack_bytes(to_dtype);
     PACK_ROLLED
-    for (uint32_t v = lane; v < n; v += PACK_IN_FLIGHT * lanes) {
-        struct pack_vector in[PACK_IN_FLIGHT], old[PACK_IN_FLIGHT] = {{0, 0}};
-        for (uint32_t i = 0; i < PACK_IN_FLIGHT && v + i * lanes < n; i++) {
+    for (uint32_t v = lane; v < n; v += PACK_FEW_IN_FLIGHT * lanes) {
+        struct pack_vector in[PACK_FEW_IN_FLIGHT], old[PACK_FEW_IN_FLIGHT] = {{0, 0}};
+        for (uint32_t i = 0; i < PACK_FEW_IN_FLIGHT && v + i * lanes < n; i++) {
             in[i] = pack_load(from + (v + i * lanes) * load_bytes, load_bytes, PACK_OWN);
             if (after.accumulates)
                 old[i] = pack_load(to + (v + i * lanes) * bytes, bytes, PACK_OWN);
         }
-        for (uint32_t i = 0; i < PACK_IN_FLIGHT && v + i * lanes < n; i++)
+        for (uint32_t i = 0; i < PACK_FEW_IN_FLIGHT && v + i * lanes < n; i++)
             pack_store(to + (v + i * lanes) * bytes, bytes,
                        pack_post_vector(in[i], old[i], after.scale, after.accumulates, from_dtype,
                                         to_dtype));
     }
 }
 
-PACK_INLINE void pack_post_elements(const char *from, char *to, uint32_t first, uint32_t end,
-                                    struct pack_after after, uint32_t lane, uint32_t lanes,
-                                    uint32_t from_dtype, uint32_t to_dtype)
+PACK_INLINE void pack_post_elements(const char *from, char *to, uint32_t first, uint32_t behind,
+                                    uint32_t end, struct pack_after after, uint32_t lane,
+                                    uint32_t lanes, uint32_t from_dtype, uint32_t to_dtype)
 {
     PACK_ROLLED
-    for (uint32_t i = first + lane; i < end; i += lanes) {
+    for (uint32_t left = lane; left < first + end - behind; left += lanes) {
+        const uint32_t i = left < first ? left : left - first + behind;
         PACK_TRACE(from + i * pack_bytes(from_dtype), pack_bytes(from_dtype), false);
         PACK_TRACE(to + i * pack_bytes(to_dtype), pack_bytes(to_dtype), true);
         uint32_t old = after.accumulates ? pack_get(to, i, to_dtype) : 0;
@@ -343,8 +342,7 @@ PACK_INLINE void pack_post_share(const char *from, char *to, uint32_t n, struct 
     uint32_t n_vector = (n - first) / per;
     pack_post_vectors(from + first * from_bytes, to + first * to_bytes, n_vector, after, lane,
                       lanes, from_dtype, to_dtype);
-    pack_post_elements(from, to, 0, first, after, lane, lanes, from_dtype, to_dtype);
-    pack_post_elements(from, to, first + n_vector * per, n, after, lane, lanes, from_dtype,
+    pack_post_elements(from, to, first, first + n_vector * per, n, after, lane, lanes, from_dtype,
                        to_dtype);
 }
 

@@ -20,7 +20,9 @@
 #endif
 
 /* Inlined, so that dtypes become constants and what is not taken goes away. */
+#ifndef PACK_INLINE
 #define PACK_INLINE HOST_DEVICE __attribute__((always_inline))
+#endif
 
 /* Before a loop of few turns, which a device's compiler would unroll to nothing but more code. */
 #ifdef __CUDA_ARCH__
@@ -83,6 +85,7 @@ PACK_INLINE uint32_t pack_read_bytes(const char *at, uint32_t bytes)
         return bytes == 4   ? *(const uint32_t *)at
                : bytes == 2 ? *(const uint16_t *)at
                             : *(const uint8_t *)at;
+    PACK_ROLLED
     for (uint32_t i = 0; i < bytes; i++)
         bits |= (uint32_t)(uint8_t)at[i] << 8 * i;
     return bits;
@@ -90,10 +93,11 @@ PACK_INLINE uint32_t pack_read_bytes(const char *at, uint32_t bytes)
 
 PACK_INLINE void pack_write_bytes(char *at, uint32_t bytes, uint32_t bits)
 {
-    if ((uintptr_t)at % bytes != 0)
+    if ((uintptr_t)at % bytes != 0) {
+        PACK_ROLLED
         for (uint32_t i = 0; i < bytes; i++)
             at[i] = (char)(bits >> 8 * i);
-    else if (bytes == 4)
+    } else if (bytes == 4)
         *(uint32_t *)at = bits;
     else if (bytes == 2)
         *(uint16_t *)at = (uint16_t)bits;

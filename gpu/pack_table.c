@@ -223,3 +223,40 @@ void pack_table_build(const struct pack_segment *segments, uint32_t n_segment, u
         count(&segments[i], &table);
     *out = table;
 }
+
+/* The lowest address of all pieces, on a line: what offsets count from. */
+static uint64_t lowest(const struct post_reduce *posts, uint32_t n_post, bool of_source)
+{
+    uint64_t low = UINT64_MAX;
+    for (uint32_t i = 0; i < n_post; i++) {
+        const uint64_t at = (uintptr_t)(of_source ? posts[i].from : posts[i].to);
+        low = at < low ? at : low;
+    }
+    return low - low % LINE_BYTES;
+}
+
+void pack_posts_build(const struct post_reduce *posts, uint32_t n_post, struct arena *arena,
+                      struct pack_posts *out)
+{
+    struct pack_segment *segments = arena_array(arena, struct pack_segment, n_post);
+    const uint64_t from = lowest(posts, n_post, true), to = lowest(posts, n_post, false);
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < n_post; i++) {
+        assert(posts[i].scale == posts[0].scale && posts[i].accumulates == posts[0].accumulates);
+        segments[i] = (struct pack_segment){
+            .from = (uintptr_t)posts[i].from - from,
+            .to = (uintptr_t)posts[i].to - to,
+            .n = posts[i].n,
+            .from_dtype = posts[i].from_dtype,
+            .to_dtype = posts[i].to_dtype,
+        };
+        bytes += pack_segment_bytes(&segments[i]);
+    }
+    *out = (struct pack_posts){
+        .from = (const void *)(uintptr_t)from,
+        .to = (void *)(uintptr_t)to,
+        .accumulates = posts[0].accumulates,
+        .scale = posts[0].scale,
+    };
+    pack_table_build(segments, n_post, pack_pick_tile(bytes), arena, &out->table);
+}

@@ -34,9 +34,14 @@ struct run_job {
    signal that ended them, where the caller watches for one (gpu/stop_signal.h). */
 enum status run_forked(const struct run_job *job, struct run_log *log, struct err *err);
 
-/* This process is the rank; transport NULL where it is alone. */
+/* This process is the rank, and the log is shared with others; transport NULL where it is alone. */
 enum status run_rank(const struct run_job *job, uint32_t rank,
                      const struct transport_ops *transport, void *transport_self,
                      struct run_log *log, struct err *err);
+
+/* The same where ranks share no memory: the log is gathered at the end, by all. */
+enum status run_launched(const struct run_job *job, uint32_t rank,
+                         const struct transport_ops *transport, void *transport_self,
+                         struct run_log *log, struct err *err);
 
 #endif

@@ -60,13 +60,13 @@ double cost_attention_s(const struct cost_rates *r, double rows, double seq, dou
     return flops / (r->gemm_flops * efficiency * (seq / (seq + r->attention_s0)));
 }
 
-/* No kernel of it was measured: it is taken to reach what attention reaches on long sequences. */
+/* Against what attention reaches on long sequences. */
 static double delta_rule_s(const struct cost_rates *r, const struct op *op)
 {
     uint64_t flops = 0;
     op_flops(op, &flops); /* in range: the builder refuses what is not */
-    const double flops_s =
-        (double)flops / (r->gemm_flops * r->attention_efficiency * r->attention_derate);
+    const double efficiency = r->attention_efficiency * r->attention_derate * r->delta_rule;
+    const double flops_s = (double)flops / (r->gemm_flops * efficiency);
     return fmax(flops_s, cost_memory_s(r, (double)op->bytes));
 }
 

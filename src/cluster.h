@@ -69,6 +69,7 @@ struct rate {
     X(attention_efficiency, "attention", "efficiency", 1, true, 1e-2, 1)        \
     X(attention_s0, "attention", "s0_tokens", 1, false, 0, 1e5)                 \
     X(attention_head64, "attention", "head64_factor", 1, true, 1e-2, 2)         \
+    X(delta_rule, "attention", "delta_rule_factor", 1, true, 1e-2, 10)          \
     X(attention_derate, "attention", "derate", 1, true, 1e-2, 2)                \
     X(fa3_derate, "attention", "fa3_derate", 1, true, 0, 2)                     \
     X(fa4_derate, "attention", "fa4_derate", 1, true, 0, 2)                     \

@@ -16,7 +16,12 @@ src_libcli_a_SOURCES = \
 	src/cli/bench_step.c \
 	src/cli/bench_store.c \
 	src/cli/bench_trace.c \
+	src/cli/calibrate.h \
+	src/cli/calibrate_comm.c \
+	src/cli/calibrate_device.c \
+	src/cli/calibrate_ops.c \
 	src/cli/cmd_bench.c \
+	src/cli/cmd_calibrate.c \
 	src/cli/cmd_check.c \
 	src/cli/cmd_cluster.c \
 	src/cli/cmd_compare.c \
@@ -157,6 +162,8 @@ src_libcore_a_SOURCES = \
 	src/builtin_models.c \
 	src/cluster.c \
 	src/cluster.h \
+	src/cluster_file.c \
+	src/cluster_file.h \
 	src/cluster_json.c \
 	src/cluster_json.h \
 	src/cluster_prices.c \
@@ -264,9 +271,11 @@ src_libcore_a_SOURCES = \
 	src/verify_operands.c
 
 # The libraries in link order: users first, then what they use.
+own_libs = sim/libsim.a gpu/libgpu.a traces/libtraces.a db/libdb.a src/libcore.a
+outside_libs = $(SQLITE_LIBS) $(CJSON_LIBS) $(ZLIB_LIBS) $(OPENBLAS_LIBS) $(MPI_LIBS) -lm -lpthread
+unshard_libs = $(own_libs) $(CUDA_LIBS) $(outside_libs)
 unshard_libs = sim/libsim.a gpu/libgpu.a traces/libtraces.a db/libdb.a src/libcore.a
-unshard_libs += $(SQLITE_LIBS) $(CJSON_LIBS) $(ZLIB_LIBS) $(OPENBLAS_LIBS) -lm -lpthread
-unshard_libs += $(SQLITE_LIBS) $(CJSON_LIBS) $(ZLIB_LIBS) $(OPENBLAS_LIBS) $(MPI_LIBS) -lm -lpthread
+unshard_libs += $(SQLITE_LIBS) $(CJSON_LIBS) $(ZLIB_LIBS) $(OPENBLAS_LIBS) $(MPI_LIBS) $(CUDA_LIBS) -lm -lpthread
 
 # Remade only when the version changes; needed by one file alone.
 src/version.h: FORCE

@@ -19,12 +19,12 @@ only() {
 
 # nowhere_but HEADER FILES: only these files may include the system header
 nowhere_but() {
-    bad=$(grep -rl --include='*.[ch]' "#include <$1" src sim gpu traces db tests 2>/dev/null |
+    bad=$(grep -rl --include='*.[ch]' --include='*.cu' "#include <$1" src sim gpu traces db tests 2>/dev/null |
         grep -vxE "$2")
     test -z "$bad" || { echo "# $bad includes <$1>"; return 1; }
 }
 
-files() { find "$@" -name '*.[ch]' 2>/dev/null | sort | tr '\n' ' '; }
+files() { find "$@" \( -name '*.[ch]' -o -name '*.cu' \) 2>/dev/null | sort | tr '\n' ' '; }
 core=$(find src -name '*.[ch]' ! -path 'src/cli/*' | sort | tr '\n' ' ')
 
 ok "the core includes only the core" only "$core" "src/"
@@ -43,6 +43,8 @@ ok "cJSON is known to src/json*.c and traces alone" nowhere_but cjson \
     'src/json[a-z_]*\.[ch]|traces/[a-z_]*\.[ch]'
 ok "SQLite is known to db alone, and to tests" nowhere_but sqlite3 '(db|tests)/[a-z_]*\.[ch]'
 ok "MPI is known to its transport alone" nowhere_but mpi.h 'gpu/mpi_transport\.c'
+ok "CUDA is known to gpu/cuda_* alone, and to a test" nowhere_but cuda \
+    'gpu/cuda_[a-z_]*\.(c|h|cu)|tests/cuda_casts\.c'
 ok "file names of the program are unique" sh -c \
     'test -z "$(find src sim gpu traces db -name "*.[ch]" -exec basename {} \; 2>/dev/null |
         sort | uniq -d)"'

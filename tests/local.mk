@@ -61,10 +61,21 @@ tests_libtest_a_SOURCES = \
 	tests/oracle_rows.h \
 	tests/pack_rig.c \
 	tests/pack_rig.h \
+	tests/pack_watch.c \
 	tests/plan_rig.c \
 	tests/plan_rig.h \
 	tests/quoted.c \
 	tests/quoted.h \
+	tests/ranks_rig.c \
+	tests/ranks_rig.h \
+	tests/real_case.c \
+	tests/real_case.h \
+	tests/real_judge.c \
+	tests/real_judge.h \
+	tests/real_plans.c \
+	tests/real_plans.h \
+	tests/real_rig.c \
+	tests/real_rig.h \
 	tests/reference/ref_attention.c \
 	tests/reference/ref_delta.c \
 	tests/reference/ref_delta_rule.c \
@@ -79,18 +90,8 @@ tests_libtest_a_SOURCES = \
 	tests/reference/ref_tape.h \
 	tests/reference/ref_train.c \
 	tests/reference/reference.h \
-	tests/real_plans.c \
-	tests/real_plans.h \
-	tests/real_case.c \
-	tests/real_case.h \
-	tests/real_judge.c \
-	tests/real_judge.h \
-	tests/real_rig.c \
-	tests/real_rig.h \
 	tests/reference_rig.c \
 	tests/reference_rig.h \
-	tests/ranks_rig.c \
-	tests/ranks_rig.h \
 	tests/run_make.c \
 	tests/run_make.h \
 	tests/run_make_real.c \
@@ -198,14 +199,14 @@ c_tests = \
 	tests/query.t \
 	tests/query_views.t \
 	tests/real_agree.t \
+	tests/real_dtypes.t \
 	tests/real_jitter.t \
-	tests/real_numbers.t \
 	tests/real_memory.t \
+	tests/real_numbers.t \
 	tests/real_oracle.t \
 	tests/real_order.t \
 	tests/real_waits.t \
 	tests/reduce_ranks.t \
-	tests/real_dtypes.t \
 	tests/real_policies.t \
 	tests/real_random.t \
 	tests/real_same.t \
@@ -318,11 +319,17 @@ tests_program_t_SOURCES = tests/program.c
 tests_query_t_SOURCES = tests/query.c
 tests_query_views_t_SOURCES = tests/query_views.c
 tests_real_agree_t_SOURCES = tests/real_agree.c
+tests_real_dtypes_t_SOURCES = tests/real_dtypes.c
 tests_real_jitter_t_SOURCES = tests/real_jitter.c
 tests_real_memory_t_SOURCES = tests/real_memory.c
+tests_real_numbers_t_SOURCES = tests/real_numbers.c
 tests_real_oracle_t_SOURCES = tests/real_oracle.c
 tests_real_order_t_SOURCES = tests/real_order.c
 tests_real_waits_t_SOURCES = tests/real_waits.c
+tests_real_policies_t_SOURCES = tests/real_policies.c
+tests_real_random_t_SOURCES = tests/real_random.c
+tests_real_same_t_SOURCES = tests/real_same.c
+tests_real_scaler_t_SOURCES = tests/real_scaler.c
 tests_reduce_ranks_t_SOURCES = tests/reduce_ranks.c
 tests_reference_gradients_t_SOURCES = tests/reference_gradients.c
 tests_reference_oracle_t_SOURCES = tests/reference_oracle.c
@@ -347,6 +354,10 @@ tests_trace_json_t_SOURCES = tests/trace_json.c
 tests_verify_t_SOURCES = tests/verify.c
 tests_verify_waits_t_SOURCES = tests/verify_waits.c
 tests_what_if_t_SOURCES = tests/what_if.c
+if WITH_CUDA
+c_tests += tests/cuda_link.t
+tests_cuda_link_t_SOURCES = tests/cuda_link.c
+endif
 # Not a test: writes a history for tests in sh.
 check_PROGRAMS += tests/history_make
 tests_history_make_SOURCES = tests/history_make.c
@@ -356,6 +367,48 @@ check_PROGRAMS += tests/trace_make
 tests_trace_make_SOURCES = tests/trace_make.c
 
 # A rank of tests/host_mpi.sh.
+# The CUDA device over a CUDA of the host's: its kernels by a C++ compiler, in place of nvcc's.
+if WITH_CUDA
+fake_kernels = \
+	tests/kernels_cuda_ops.$(OBJEXT) \
+	tests/kernels_cuda_pack.$(OBJEXT) \
+	tests/kernels_cuda_step.$(OBJEXT)
+fake_sources = \
+	tests/fake_cublas.c \
+	tests/fake_cuda.c \
+	tests/fake_cuda.h \
+	tests/fake_kernel.cuh \
+	tests/fake_nccl.c
+fake_libs = tests/libtest.a src/libcli.a $(own_libs) $(outside_libs) -lstdc++
+tests/kernels_%.$(OBJEXT): gpu/%.cu
+	@$(MKDIR_P) $(@D)
+	$(AM_V_CXX)$(CXX) -std=c++17 -I$(top_builddir) -I$(top_srcdir) $(CUDA_CPPFLAGS) -Wall -Wextra \
+	  $(SAN_FLAGS) $(CXXFLAGS) -ffp-contract=off -include $(top_srcdir)/tests/fake_kernel.cuh \
+	  -x c++ -MD -MP -MF $@.d -c -o $@ $<
+-include $(wildcard tests/kernels_*.d)
+check_PROGRAMS += $(cuda_tests)
+cuda_tests = \
+	tests/cuda_faults.t \
+	tests/cuda_ops_attention.t \
+	tests/cuda_ops_kda.t \
+	tests/cuda_ops_linear.t \
+	tests/cuda_ops_model.t \
+	tests/cuda_run.t
+tests_cuda_faults_t_SOURCES = tests/cuda_faults.c $(fake_sources)
+tests_cuda_faults_t_LDADD = $(fake_kernels) $(fake_libs)
+tests_cuda_run_t_SOURCES = tests/cuda_run.c $(fake_sources)
+tests_cuda_run_t_LDADD = $(fake_kernels) $(fake_libs)
+tests_cuda_ops_attention_t_SOURCES = tests/ops_attention.c tests/cuda_trial.c $(fake_sources)
+tests_cuda_ops_attention_t_LDADD = $(fake_kernels) $(fake_libs)
+tests_cuda_ops_kda_t_SOURCES = tests/ops_kda.c tests/cuda_trial.c $(fake_sources)
+tests_cuda_ops_kda_t_LDADD = $(fake_kernels) $(fake_libs)
+tests_cuda_ops_linear_t_SOURCES = tests/ops_linear.c tests/cuda_trial.c $(fake_sources)
+tests_cuda_ops_linear_t_LDADD = $(fake_kernels) $(fake_libs)
+tests_cuda_ops_model_t_SOURCES = tests/ops_model.c tests/cuda_trial.c $(fake_sources)
+tests_cuda_ops_model_t_LDADD = $(fake_kernels) $(fake_libs)
+TESTS += $(cuda_tests)
+endif
+
 if WITH_MPI
 check_PROGRAMS += tests/host_mpi
 tests_host_mpi_SOURCES = tests/host_mpi.c
@@ -363,9 +416,13 @@ endif
 
 sh_tests = \
 	tests/bench.sh \
+	tests/calibrate.sh \
 	tests/check_command.sh \
 	tests/cli.sh \
 	tests/compare_command.sh \
+	tests/cuda_casts.sh \
+	tests/cuda_shim.sh \
+	tests/cuda_static.sh \
 	tests/docs.sh \
 	tests/explain_command.sh \
 	tests/fsdp1_command.sh \
@@ -378,12 +435,15 @@ sh_tests = \
 	tests/query_command.sh \
 	tests/run_command.sh \
 	tests/run_failures.sh \
+	tests/run_mpi.sh \
 	tests/trace_command.sh \
 	tests/trace_python.sh \
 	tests/validate.sh
 dist_check_SCRIPTS += $(sh_tests)
 TESTS += $(c_tests) $(sh_tests)
 EXTRA_DIST += tests/accuracy.txt tests/runs.csv
+EXTRA_DIST += tests/cuda_casts.c tests/cuda_shim.c tests/cuda_shim.h
+EXTRA_DIST += tests/mutate_pack.awk tests/mutate_pack.sh tests/mutate_pack.txt tests/mutate_pack_planted.txt
 EXTRA_DIST += tests/tap.sh tests/command_rig.sh tests/history_1.sql tests/history_2.sql
 EXTRA_DIST += tests/oracle/fsdp1-torch-2.11.0-fake-8.json tests/oracle/record_fsdp1.py
 EXTRA_DIST += \
@@ -494,6 +554,8 @@ check-summary:
 	  n["PASS"]+n["XFAIL"], n["FAIL"]+n["ERROR"]+n["XPASS"], n["SKIP"]}' $(TEST_LOGS:.log=.trs)
 # Each header compiles alone.
 check-headers:
-	@for h in $(srcdir)/src/*.h $(srcdir)/src/*/*.h $(srcdir)/sim/*.h $(srcdir)/gpu/*.h $(srcdir)/traces/*.h \
+	@test -n "$(CUDA_CPPFLAGS)" || without='*/cuda_inner.h'; \
+	for h in $(srcdir)/src/*.h $(srcdir)/src/*/*.h $(srcdir)/sim/*.h $(srcdir)/gpu/*.h $(srcdir)/traces/*.h \
 	    $(srcdir)/db/*.h $(srcdir)/tests/*.h $(srcdir)/tests/reference/*.h; do \
+	  case $$h in $${without:-none}) continue ;; esac; \
 	  $(CC) $(DEFS) $(DEFAULT_INCLUDES) $(AM_CPPFLAGS) $(CPPFLAGS) -std=c11 -Wall -Wno-unused-function -Werror -fsyntax-only -x c $$h || exit 1; done

@@ -29,6 +29,8 @@ struct trial {
     bool adds;   /* modes of what may be added to */
 };
 
+host_op *(*op_trial_find)(enum op_kind kind, enum op_pass pass) = host_op_find;
+
 /* ---- operands ----------------------------------------------------------------------------- */
 
 static uint64_t dimension(const struct op_sizes *s, char letter)
@@ -237,11 +239,11 @@ static void run_pass(struct trial *trial, int pass)
         call.tensors[call.n_tensor++] = operand(trial, role, pass);
     }
     set_product(trial, &call);
-    host_op *run = host_op_find(call.kind, call.pass);
+    host_op *run = op_trial_find(call.kind, call.pass);
     if (run)
         run(&call);
     else
-        ok(run, "%s: the host has it in pass %d", trial->is->name, pass);
+        ok(run, "%s: it is there in pass %d", trial->is->name, pass);
 }
 
 static void run_all(struct trial *trial)

@@ -36,6 +36,10 @@ struct op_case {
     double bound;         /* 0: 2e-6 */
 };
 
+/* Where operators are found: the host's, unless a program links another device's
+   (tests/cuda_trial.c). */
+extern host_op *(*op_trial_find)(enum op_kind kind, enum op_pass pass);
+
 /* Values of each output, at most n_sample elements of each gradient, chosen at random, and that
    OP_UPDATE adds what OP_WRITE writes with one rounding, that a result does not depend on whether
    another is wanted, and that a second run gives the same bytes. */

@@ -14,44 +14,11 @@ static void look(const char *at, uint32_t bytes, bool writes);
 #define PACK_TRACE(at, bytes, writes) look((at), (bytes), (writes))
 #include "gpu/pack_body.h"
 
-/* What the traced body is at, and what was wrong so far. */
-static struct {
-    const struct packed_param *param; /* the tile's source */
-    char *to;
-    uint64_t to_bytes;
-    uint8_t *written; /* how often, by destination byte */
-    bool warp;        /* vectors have to be aligned */
-    uint64_t outside, unaligned, stray;
-} seen;
+static struct pack_watch watch;
 
 static void look(const char *at, uint32_t bytes, bool writes)
 {
-    if (bytes == 0)
-        return;
-    seen.unaligned += seen.warp && bytes >= 8 && (uintptr_t)at % bytes != 0;
-    if (!writes) {
-        const struct packed_param *param = seen.param;
-        seen.outside += !param || at < param->at || at + bytes > param->at + param->n_bytes;
-    } else if (at < seen.to || at + bytes > seen.to + seen.to_bytes) {
-        seen.stray++;
-    } else {
-        for (uint32_t i = 0; i < bytes; i++)
-            seen.written[at - seen.to + i]++;
-    }
-}
-
-static uint64_t count_not_once(const struct packed_unit *unit)
-{
-    uint64_t bad = 0, done = 0;
-    for (uint32_t i = 0; i < unit->n_segment; i++) {
-        const struct pack_segment *segment = &unit->segments[i];
-        uint64_t end = segment->to + segment->n * dtype_bytes(segment->to_dtype) + segment->n_zero;
-        for (; done < segment->to; done++)
-            bad += seen.written[done] != 0;
-        for (; done < end; done++)
-            bad += seen.written[done] != 1;
-    }
-    return bad;
+    pack_watch_look(&watch, at, bytes, writes);
 }
 
 /* One packing by so many lanes. Returns the number of faults of any kind. */
@@ -59,26 +26,15 @@ static uint64_t faults_of_warp(const struct packed_unit *unit, const struct pack
                                uint32_t lanes, bool backwards)
 {
     char *block, *to = packed_unit_destination(unit, &block);
-    memset(&seen, 0, sizeof seen);
-    seen.to = to;
-    seen.to_bytes = unit->to_bytes;
-    seen.written = calloc(unit->to_bytes + 1, 1);
-    seen.warp = lanes > 1;
+    watch = pack_watch_of(unit, to, lanes > 1);
     for (uint32_t i = 0; i < table->n_tile; i++) {
         const struct pack_tile *tile = &table->tiles[backwards ? table->n_tile - 1 - i : i];
-        seen.param = tile->n ? packed_unit_param(unit, unit->from + tile->from) : NULL;
         for (uint32_t lane = 0; lane < lanes; lane++)
             pack_tile_run(tile, table->rows, unit->from, to, backwards ? lanes - 1 - lane : lane,
                           lanes);
     }
-    uint64_t wrong = packed_unit_faults(unit, to), twice = count_not_once(unit);
-    uint64_t faults = wrong + twice + seen.outside + seen.unaligned + seen.stray;
-    if (faults)
-        tap_note("%llu wrong, %llu not written once, %llu read outside, %llu unaligned, %llu stray",
-                 (unsigned long long)wrong, (unsigned long long)twice,
-                 (unsigned long long)seen.outside, (unsigned long long)seen.unaligned,
-                 (unsigned long long)seen.stray);
-    free(seen.written);
+    uint64_t faults = pack_watch_faults(&watch);
+    free(watch.written);
     free(block);
     return faults;
 }
@@ -108,41 +64,13 @@ static uint64_t faults_of(struct packed_unit *unit, uint64_t *state)
     return faults;
 }
 
-static enum dtype random_number(uint64_t *state)
-{
-    return (enum dtype)tap_below(state, DTYPE_U8);
-}
-
-static struct packed_param random_param(uint64_t *state)
-{
-    struct packed_param param = {
-        .rows = tap_below(state, 8) ? tap_below(state, 40) : tap_below(state, 3),
-        .columns = 1 + tap_below(state, tap_below(state, 5) ? 60 : 1500),
-        .from_dtype = random_number(state),
-        .to_dtype = random_number(state),
-    };
-    if (tap_below(state, 8) == 0)
-        param.from_dtype = param.to_dtype = DTYPE_U8;
-    if (tap_below(state, 2))
-        param.skew = (uint32_t)(tap_below(state, 16) * dtype_bytes(param.from_dtype));
-    else if (tap_below(state, 4) == 0)
-        param.skew = (uint32_t)tap_below(state, 33);
-    return param;
-}
-
 static void test_random(void)
 {
     uint64_t state = tap_seed(61), faults = 0;
     for (int round = 0; round < 600; round++) {
         uint64_t before = state;
-        struct packed_unit unit = {
-            .ranks = tap_below(&state, 20) ? 1 + (uint32_t)tap_below(&state, 9) : 128,
-            .n_param = (uint32_t)tap_below(&state, 9),
-            .slot_align = tap_below(&state, 2) ? 16 : 1,
-            .to_skew = tap_below(&state, 3) ? 0 : (uint32_t)tap_below(&state, 33),
-        };
-        for (uint32_t i = 0; i < unit.n_param; i++)
-            unit.params[i] = random_param(&state);
+        struct packed_unit unit;
+        packed_unit_choose(&unit, &state);
         uint64_t bad = faults_of(&unit, &state);
         if (bad && !faults)
             tap_note("unit %d, state %llu", round, (unsigned long long)before);
@@ -159,6 +87,7 @@ static void test_first_unlike_rest(void)
         struct packed_unit unit = {.ranks = 2, .n_param = 3, .slot_align = 16};
         for (uint32_t p = 0; p < unit.n_param; p++) {
             unit.params[p] = (struct packed_param){
+                .before = 1,
                 .rows = 10,
                 .columns = 100,
                 .from_dtype = (enum dtype)(p == 0 ? i % 3 : i / 3 % 3),
@@ -179,6 +108,7 @@ static void test_few_rows(void)
         struct packed_unit unit = {.ranks = ranks[i % 4], .n_param = 2, .slot_align = 1};
         for (uint32_t p = 0; p < unit.n_param; p++) {
             unit.params[p] = (struct packed_param){
+                .before = 1,
                 .rows = (uint64_t)(i / 4 % 3) * (p + 1),
                 .columns = i / 12 % 2 ? 3000 : 5,
                 .from_dtype = i / 24 ? DTYPE_BF16 : DTYPE_FP32,

@@ -133,6 +133,99 @@ static void test_pick(void)
                (unsigned long long)cases[i].bytes);
 }
 
+/* ---- rows ---------------------------------------------------------------------------------- */
+
+/* Tiles of many narrow rows: one after the other, of whole rows, all saying what the segment says. */
+static uint64_t narrow_faults(const struct pack_segment *segment, uint64_t tile_bytes,
+                              const struct pack_table *table)
+{
+    const uint64_t to_bytes = dtype_bytes(segment->to_dtype), all = pack_segment_bytes(segment);
+    const uint64_t row = all / segment->n_row;
+    uint64_t faults = table->n_rows != 1, done = 0;
+    for (uint32_t i = 0; i < table->n_tile; i++) {
+        const struct pack_tile *tile = &table->tiles[i];
+        faults += tile->from != segment->from + done * segment->from_pitch;
+        faults += tile->to != segment->to + done * segment->to_pitch;
+        faults += tile->kind != (segment->from_dtype * 8u + segment->to_dtype) + 64;
+        faults += tile->arg != 0 || tile->n_zero != 0 || tile->n == 0;
+        faults += tile->n * row > tile_bytes + tile_bytes / 8;
+        faults += i + 1 < table->n_tile && (tile->n + 1) * row <= tile_bytes;
+        done += tile->n;
+    }
+    faults += table->rows[0].n != segment->n || table->rows[0].n_zero * to_bytes != segment->n_zero;
+    faults += table->rows[0].from_pitch != segment->from_pitch;
+    faults += table->rows[0].to_pitch != segment->to_pitch;
+    return faults + (done != segment->n_row);
+}
+
+static void test_narrow(void)
+{
+    uint64_t state = tap_seed(63), faults = 0;
+    struct arena arena;
+    arena_init(&arena);
+    for (int round = 0; round < 500; round++) {
+        struct pack_segment segment = {
+            .from = tap_below(&state, 1000),
+            .to = tap_below(&state, 1000),
+            .n = 1 + tap_below(&state, 60),
+            .n_zero = tap_below(&state, 30) * 4,
+            .from_dtype = (uint8_t)tap_below(&state, DTYPE_U8),
+            .to_dtype = (uint8_t)tap_below(&state, DTYPE_U8),
+            .n_row = 2 + random_count(&state),
+            .from_pitch = 241 + tap_below(&state, (uint64_t)1 << 33),
+            .to_pitch = 361 + tap_below(&state, (uint64_t)1 << 33),
+        };
+        uint64_t tile_bytes = (uint64_t)2048 << tap_below(&state, 6);
+        struct pack_table table;
+        pack_table_build(&segment, 1, tile_bytes, &arena, &table);
+        faults += narrow_faults(&segment, tile_bytes, &table);
+        faults += table.bytes_read != segment.n_row * segment.n * dtype_bytes(segment.from_dtype);
+        arena_reset(&arena);
+    }
+    is_int(faults, 0, "narrow rows share tiles, of which none is much longer than was asked for");
+    arena_release(&arena);
+}
+
+/* Segments of three rows, and the tiles that they become. */
+static void test_rows(void)
+{
+    static const struct {
+        const char *what;
+        struct pack_segment segment;
+        uint32_t n_tile, n_rows;
+        uint32_t n, n_zero; /* of the first tile */
+    } cases[] = {
+        {"511 bytes are narrow", {.n = 511, .from_pitch = 1000, .to_pitch = 1000}, 1, 1, 3, 0},
+        {"512 bytes are not", {.n = 512, .from_pitch = 1000, .to_pitch = 1000}, 3, 0, 512, 0},
+        {"zeros count, and go to each row's own tile",
+         {.n = 300, .n_zero = 300, .from_pitch = 1000, .to_pitch = 1000},
+         3,
+         0,
+         300,
+         300},
+        {"rows without gaps are one", {.n = 9, .from_pitch = 9, .to_pitch = 9}, 1, 0, 27, 0},
+        {"a gap in the source parts them", {.n = 9, .from_pitch = 10, .to_pitch = 9}, 1, 1, 3, 0},
+        {"and one in the destination", {.n = 9, .from_pitch = 9, .to_pitch = 10}, 1, 1, 3, 0},
+        {"and zeros do", {.n = 9, .n_zero = 1, .from_pitch = 9, .to_pitch = 10}, 1, 1, 3, 0},
+        {"rows of zeros without gaps are one", {.n_zero = 9, .to_pitch = 9}, 1, 0, 0, 27},
+        {"with gaps they are three", {.n_zero = 9, .to_pitch = 10}, 3, 0, 0, 9},
+    };
+    struct arena arena;
+    arena_init(&arena);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct pack_segment segment = cases[i].segment;
+        struct pack_table table;
+        segment.n_row = 3;
+        segment.from_dtype = segment.to_dtype = DTYPE_U8;
+        pack_table_build(&segment, 1, 8192, &arena, &table);
+        ok(table.n_tile == cases[i].n_tile && table.n_rows == cases[i].n_rows &&
+               table.tiles[0].n == cases[i].n && table.tiles[0].n_zero == cases[i].n_zero,
+           "%s", cases[i].what);
+        is_int(table.bytes_written, 3 * (segment.n + segment.n_zero), "all bytes are counted");
+    }
+    arena_release(&arena);
+}
+
 static void test_nothing(void)
 {
     struct pack_segment nothing[2] = {{.from = 5, .to = 9, .from_dtype = DTYPE_U8}, {.to = 3}};
@@ -151,6 +244,8 @@ int main(void)
     test_random();
     test_huge();
     test_pick();
+    test_narrow();
+    test_rows();
     test_nothing();
     return tap_done();
 }

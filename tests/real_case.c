@@ -140,6 +140,7 @@ bool real_case_run_watched(const struct real_case *of, const struct made *made,
                            device_observer *observe, void *context, struct real_numbers *out)
 {
     const struct real_ask ask = {.program = &made->program,
+                                 .device = of->device,
                                  .steps = CASE_STEPS,
                                  .sums_microbatches = !of->averages,
                                  .max_norm = of->max_norm,

@@ -39,6 +39,7 @@ struct real_case {
     float max_norm;     /* where the words clip */
     bool averages;      /* gradients are those of the mean over microbatches, not of their sum */
     float loss_scale;   /* where the words have a scaler */
+    const struct device_ops *device; /* as in real_rig.h */
 };
 
 /* By the words' optimizer. */

@@ -281,7 +281,7 @@ enum status real_run(const struct real_ask *ask, struct real_numbers *out, struc
         place_program(ask->program, &config, &out->arena, placement);
     const struct run_job job = {.program = ask->program,
                                 .placement = ask->placement ? ask->placement : placement,
-                                .device = &host_device_ops,
+                                .device = ask->device ? ask->device : &host_device_ops,
                                 .ranks = out->ranks,
                                 .steps = ask->steps,
                                 .optimizer = ask->optimizer,

@@ -14,6 +14,7 @@ enum { REAL_MAX_STEPS = 4 };
 struct real_ask {
     const struct program *program;
     const struct placement *placement; /* NULL: placed here, without a limit */
+    const struct device_ops *device;   /* whose memory a test can read; NULL: the host */
     uint32_t steps;
     struct optimizer_options optimizer;
     float max_norm;

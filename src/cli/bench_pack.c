@@ -13,7 +13,6 @@
 
 enum { SEGMENTS = 16, RUNS = 11, WARM_UP_RUNS = 2, ALIGNMENT = 4096, GOAL_PERCENT = 70 };
 #define LEAST_BYTES ((uint64_t)16 << 20) /* that a measured run moves */
-#define MOST_BYTES ((uint64_t)64 << 20)
 
 struct pack_case {
     const char *key, *covers;
@@ -26,7 +25,7 @@ struct pack_case {
 #define SIZES(X)                            \
     X("l2", (uint64_t)256 << 10, "256 KiB") \
     X("l3", (uint64_t)4 << 20, "4 MiB")     \
-    X("ram", MOST_BYTES, "64 MiB")
+    X("ram", (uint64_t)64 << 20, "64 MiB")
 
 static const struct pack_case cases[] = {
 #define X(name, bytes, words)                                                                      \
@@ -63,62 +62,76 @@ static enum status copy(void *self, struct err *err)
     return STATUS_OK;
 }
 
-static void build(const struct pack_case *of, struct arena *arena, struct pack_table *out)
+static void build(enum dtype from, enum dtype to, uint64_t bytes, struct arena *arena,
+                  struct pack_table *out)
 {
-    const uint64_t n = of->bytes / dtype_bytes(DTYPE_FP32) / SEGMENTS;
+    const uint64_t n = bytes / dtype_bytes(DTYPE_FP32) / SEGMENTS;
     struct pack_segment segments[SEGMENTS];
 
     for (uint64_t i = 0; i < SEGMENTS; i++)
-        segments[i] = (struct pack_segment){.from = i * n * dtype_bytes((enum dtype)of->from),
-                                            .to = i * n * dtype_bytes((enum dtype)of->to),
+        segments[i] = (struct pack_segment){.from = i * n * dtype_bytes(from),
+                                            .to = i * n * dtype_bytes(to),
                                             .n = n,
-                                            .from_dtype = of->from,
-                                            .to_dtype = of->to};
-    pack_table_build(segments, SEGMENTS, pack_pick_tile(of->bytes), arena, out);
+                                            .from_dtype = (uint8_t)from,
+                                            .to_dtype = (uint8_t)to};
+    pack_table_build(segments, SEGMENTS, pack_pick_tile(bytes), arena, out);
 }
 
-static enum status measure(const struct pack_case *of, const char *from, char *to,
-                           struct arena *arena, double *percent, struct err *err)
+static enum status measure(struct copying *copying, const struct pack_table *table,
+                           struct bench_packing *out, struct err *err)
 {
     const struct bench_stage stage = {.warm_up = WARM_UP_RUNS, .runs = RUNS, .run = copy};
     struct bench_time packing, plain;
-    struct pack_table table;
+    enum status status = bench_measure(&stage, copying, &plain, err);
 
-    build(of, arena, &table);
+    copying->table = table;
+    if (status == STATUS_OK)
+        status = bench_measure(&stage, copying, &packing, err);
+    if (status != STATUS_OK)
+        return status;
+    const double moved_bytes = (double)copying->moved_bytes * (double)copying->repeats;
+    *out = (struct bench_packing){.pack_bytes_per_s = moved_bytes / packing.cpu_s,
+                                  .copy_bytes_per_s = moved_bytes / plain.cpu_s};
+    return STATUS_OK;
+}
+
+enum status bench_packing_measure(enum dtype from_dtype, enum dtype to_dtype, uint64_t bytes,
+                                  struct bench_packing *out, struct err *err)
+{
+    char *from = aligned_alloc(ALIGNMENT, bytes), *to = aligned_alloc(ALIGNMENT, bytes);
+    struct pack_table table;
+    struct arena arena;
+
+    if (!from || !to)
+        err_out_of_memory(bytes);
+    arena_init(&arena);
+    memset(from, 1, bytes);
+    memset(to, 1, bytes);
+    build(from_dtype, to_dtype, bytes, &arena, &table);
     const uint64_t moved_bytes = table.bytes_read + table.bytes_written;
     struct copying copying = {.moved_bytes = moved_bytes,
                               .repeats = 1 + LEAST_BYTES / moved_bytes,
                               .from = from,
                               .to = to};
-    enum status status = bench_measure(&stage, &copying, &plain, err);
-    copying.table = &table;
-    if (status == STATUS_OK)
-        status = bench_measure(&stage, &copying, &packing, err);
-    if (status == STATUS_OK)
-        *percent = 100 * plain.cpu_s / packing.cpu_s;
+    const enum status status = measure(&copying, &table, out, err);
+    arena_release(&arena);
+    free(from);
+    free(to);
     return status;
 }
 
 enum status bench_pack(struct bench_lines *lines, struct err *err)
 {
-    char *from = aligned_alloc(ALIGNMENT, MOST_BYTES), *to = aligned_alloc(ALIGNMENT, MOST_BYTES);
-    struct arena arena;
-    enum status status = STATUS_OK;
-
-    if (!from || !to)
-        err_out_of_memory(MOST_BYTES);
-    arena_init(&arena);
-    memset(from, 1, MOST_BYTES);
-    memset(to, 1, MOST_BYTES);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases && status == STATUS_OK; i++) {
-        double percent = 0;
-        status = measure(&cases[i], from, to, &arena, &percent, err);
-        bench_lines_add(lines, (struct bench_line){cases[i].key, BENCH_PERCENT, percent,
-                                                   cases[i].goal, cases[i].covers});
-        arena_reset(&arena);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct pack_case *of = &cases[i];
+        struct bench_packing packing;
+        const enum status status = bench_packing_measure((enum dtype)of->from, (enum dtype)of->to,
+                                                         of->bytes, &packing, err);
+        if (status != STATUS_OK)
+            return status;
+        const double percent = 100 * packing.pack_bytes_per_s / packing.copy_bytes_per_s;
+        bench_lines_add(lines,
+                        (struct bench_line){of->key, BENCH_PERCENT, percent, of->goal, of->covers});
     }
-    arena_release(&arena);
-    free(from);
-    free(to);
-    return status;
+    return STATUS_OK;
 }

@@ -4,6 +4,7 @@
  */
 #include "src/cli/options.h"
 
+#include "gpu/devices.h"
 #include "sim/what_if.h"
 #include "src/cli/command.h"
 #include "src/cli/term.h"
@@ -83,8 +84,13 @@ static const char *const section_words[] = {[SECTION_INIT] = "init",
                                             [SECTION_STEADY] = "steady",
                                             [SECTION_N] = "all",
                                             NULL};
+#define X(id, name) [DEVICE_##id] = name,
+static const char *const device_words[] = {DEVICES(X) NULL};
+#undef X
+#define X(id, name) [TRANSPORT_##id] = name,
+static const char *const transport_words[] = {TRANSPORTS(X) NULL};
+#undef X
 static const char *const split_words[] = {"all", "calibrate", "test", NULL};
-static const char *const device_words[] = {"host", "cuda", NULL};
 static const char *const color_words[] = {
     [COLOR_AUTO] = "auto", [COLOR_ALWAYS] = "always", [COLOR_NEVER] = "never", NULL};
 
@@ -102,7 +108,7 @@ const struct option_info option_table[OPTION_N] = {
         .initial = "8", .in_force = true, .help = "GPUs in all; each is one rank"},
     [OPTION_RANKS] = {
         "ranks", COMMAND_RUN, OPTION_COUNT, "N", .least = 1, .most = 256, .initial = "2",
-        .help = "ranks in all, each a process on this machine"},
+        .help = "ranks in all, each a process: forked here, or as many as mpirun started"},
     [OPTION_NODES] = {
         "nodes", UNITS, OPTION_COUNT, "N", .least = 1, .most = PLAN_MAX_RANKS,
         .otherwise = "GPUs / 8, rounded up", .in_force = true,
@@ -330,8 +336,12 @@ const struct option_info option_table[OPTION_N] = {
         .help = "freeze the model and train low-rank adapters of rank r beside the linear layers that "
                 "are named; without targets the family's own, of llama q_proj and v_proj"},
     [OPTION_DEVICE] = {
-        "device", COMMAND_RUN, OPTION_WORD, .words = device_words, .initial = "host",
+        "device", COMMAND_RUN | COMMAND_CALIBRATE, OPTION_WORD, .words = device_words, .initial = "host",
         .help = "what executes: threads and memory of this machine, or a GPU"},
+    [OPTION_TRANSPORT] = {
+        "transport", COMMAND_RUN, OPTION_WORD, .words = transport_words, .initial = "auto",
+        .help = "how ranks reach one another: shm, forked here; mpi, each started by mpirun or "
+                "srun; auto: mpi where a launcher started several"},
     [OPTION_STEPS] = {
         "steps", COMMAND_RUN, OPTION_COUNT, "N", .least = 1, .most = 1000000, .initial = "8",
         .help = "optimizer steps to run"},
@@ -379,8 +389,9 @@ const struct option_info option_table[OPTION_N] = {
         "shards", COMMAND_MODEL, OPTION_COUNT, "RANKS", .least = 1, .most = PLAN_MAX_RANKS,
         .help = "how each parameter is cut over so many ranks, and what padding costs"},
     [OPTION_OUTPUT] = {
-        "output", COMMAND_TRACE, OPTION_TEXT, "FILE",
-        .help = "export: the file to write, -o for short; compressed where the name ends in .gz; -: stdout"},
+        "output", COMMAND_TRACE | COMMAND_CALIBRATE, OPTION_TEXT, "FILE",
+        .help = "the file to write, -o for short; -: stdout; a trace is compressed where the name ends "
+                "in .gz"},
     [OPTION_LIMIT] = {
         "limit", COMMAND_HISTORY, OPTION_COUNT, "N", .least = 1, .most = INT64_MAX,
         .initial = "20", .help = "the newest N runs"},

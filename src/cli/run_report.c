@@ -45,6 +45,7 @@ static void note_step(const struct run_log *log, uint32_t step, struct run_step 
         loss += log->rank[r].results[step].loss / log->ranks;
         out->not_finite += log->rank[r].results[step].not_finite;
         out->skipped |= log->rank[r].results[step].skipped;
+        ended &= log->rank[r].results[step].ended;
     }
     out->loss = ended ? loss : NAN;
 }
