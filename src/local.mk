@@ -274,8 +274,6 @@ src_libcore_a_SOURCES = \
 own_libs = sim/libsim.a gpu/libgpu.a traces/libtraces.a db/libdb.a src/libcore.a
 outside_libs = $(SQLITE_LIBS) $(CJSON_LIBS) $(ZLIB_LIBS) $(OPENBLAS_LIBS) $(MPI_LIBS) -lm -lpthread
 unshard_libs = $(own_libs) $(CUDA_LIBS) $(outside_libs)
-unshard_libs = sim/libsim.a gpu/libgpu.a traces/libtraces.a db/libdb.a src/libcore.a
-unshard_libs += $(SQLITE_LIBS) $(CJSON_LIBS) $(ZLIB_LIBS) $(OPENBLAS_LIBS) $(MPI_LIBS) $(CUDA_LIBS) -lm -lpthread
 
 # Remade only when the version changes; needed by one file alone.
 src/version.h: FORCE
