@@ -161,6 +161,7 @@ c_tests = \
 	tests/host_streams.t \
 	tests/host_update.t \
 	tests/json.t \
+	tests/kinds.t \
 	tests/knob_hashes.t \
 	tests/knobs.t \
 	tests/lora.t \
@@ -280,6 +281,7 @@ tests_host_shm_t_SOURCES = tests/host_shm.c
 tests_host_streams_t_SOURCES = tests/host_streams.c
 tests_host_update_t_SOURCES = tests/host_update.c
 tests_json_t_SOURCES = tests/json.c
+tests_kinds_t_SOURCES = tests/kinds.c
 tests_knob_hashes_t_SOURCES = tests/knob_hashes.c
 tests_knobs_t_SOURCES = tests/knobs.c
 tests_lora_t_SOURCES = tests/lora.c

@@ -59,10 +59,10 @@ table one,p,llama2-7b,h100-sxm,8,1,4096,1,fsdp2,none,1,high,test,,
 validate --json
 s=$(field predicted_s)
 rows() { # FACTORS: of the predicted time
-    n=0
+    row=0
     for f in "$@"; do
-        n=$((n + 1))
-        echo "r$n,p,llama2-7b,h100-sxm,8,1,4096,$(awk -v s="$s" -v f="$f" 'BEGIN { printf "%.9f", s / f }'),fsdp2,none,1,high,test,,"
+        row=$((row + 1))
+        echo "r$row,p,llama2-7b,h100-sxm,8,1,4096,$(awk -v s="$s" -v f="$f" 'BEGIN { printf "%.9f", s / f }'),fsdp2,none,1,high,test,,"
     done
 }
 { echo "$header"; rows 1.01 0.98 1.03 0.96 1.05 0.94 1.07 0.92 1.09 1.10; } >"$tmp/runs.csv"
@@ -96,6 +96,10 @@ ok "the platform's own cluster is taken where there is one" awk -v a="$(field pr
     'BEGIN { exit !(a > 1.5 * b) }'
 ok "of another platform the built-in one" is \
     "$(sed -n 's/.*"predicted_s":[[:blank:]]*\([0-9.]*\).*/\1/p' "$tmp/out" | sed -n 2p)" "$s"
+cp "$tmp/calibrated/p.json" "$tmp/calibrated/q.h100-sxm.json"
+validate --calibrated "$tmp/calibrated" --json
+ok "a file may be of one GPU of a platform" is \
+    "$(sed -n 's/.*"predicted_s":[[:blank:]]*\([0-9.]*\).*/\1/p' "$tmp/out" | sort -u | wc -l)" 1
 
 # files
 echo id,speed >"$tmp/runs.csv"

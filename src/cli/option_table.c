@@ -410,7 +410,7 @@ const struct option_info option_table[OPTION_N] = {
         "csv", COMMAND_QUERY, OPTION_SWITCH, .help = "comma-separated values in place of a table"},
     [OPTION_CALIBRATED] = {
         "calibrated", COMMAND_VALIDATE, OPTION_TEXT, "DIR", .otherwise = "the built-in clusters",
-        .help = "take the cluster of a row from DIR/PLATFORM.json, where there is one"},
+        .help = "take the cluster of a row from DIR/PLATFORM.GPU.json or DIR/PLATFORM.json, where there is one"},
     [OPTION_SPLIT] = {
         "split", COMMAND_VALIDATE, OPTION_WORD, .words = split_words, .initial = "all",
         .help = "only rows of this split: calibrate, which constants may be fitted on, or test"},

@@ -62,7 +62,7 @@ struct row_command {
 };
 
 /*
- * clusters: a folder with cluster files by platform, or NULL. STATUS_USAGE with the reason where a
+ * clusters: a folder with cluster files, PLATFORM.GPU.json or PLATFORM.json, or NULL. STATUS_USAGE with the reason where a
  * row cannot be expressed.
  */
 enum status validate_command(const struct measured_run *run, const char *clusters,

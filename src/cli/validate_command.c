@@ -98,13 +98,22 @@ static enum status check_parallel(const struct measured_run *run, struct err *er
     return STATUS_OK;
 }
 
+/* That of the platform and GPU, where a platform has several; else that of the platform. */
+static const char *find_cluster(struct builder *b, const struct measured_run *run,
+                                const char *clusters)
+{
+    if (!clusters || strchr(run->platform, '/') || strchr(run->gpu, '/'))
+        return run->gpu;
+    const char *both = arena_printf(b->arena, "%s/%s.%s.json", clusters, run->platform, run->gpu);
+    const char *one = arena_printf(b->arena, "%s/%s.json", clusters, run->platform);
+    if (access(both, R_OK) == 0)
+        return both;
+    return access(one, R_OK) == 0 ? one : run->gpu;
+}
+
 static void add_cluster(struct builder *b, const struct measured_run *run, const char *clusters)
 {
-    const char *file = NULL;
-
-    if (clusters && !strchr(run->platform, '/'))
-        file = arena_printf(b->arena, "%s/%s.json", clusters, run->platform);
-    add(b, "cluster", file && access(file, R_OK) == 0 ? file : run->gpu);
+    add(b, "cluster", find_cluster(b, run, clusters));
     if (run->nic_gbps_per_gpu > 0)
         add(b, "nic", arena_printf(b->arena, "%.15g", run->nic_gbps_per_gpu));
     add_count(b, "gpus", run->gpus);
