@@ -43,8 +43,8 @@ ok "cJSON is known to src/json*.c and traces alone" nowhere_but cjson \
     'src/json[a-z_]*\.[ch]|traces/[a-z_]*\.[ch]'
 ok "SQLite is known to db alone, and to tests" nowhere_but sqlite3 '(db|tests)/[a-z_]*\.[ch]'
 ok "MPI is known to its transport alone" nowhere_but mpi.h 'gpu/mpi_transport\.c'
-ok "CUDA is known to gpu/cuda_* alone, and to a test" nowhere_but cuda \
-    'gpu/cuda_[a-z_]*\.(c|h|cu)|tests/cuda_casts\.c'
+ok "CUDA is known to gpu/cuda_* alone, and to its tests" nowhere_but cuda \
+    'gpu/cuda_[a-z_]*\.(c|h|cu)|tests/(cuda|fake)_[a-z_]*\.[ch]'
 ok "file names of the program are unique" sh -c \
     'test -z "$(find src sim gpu traces db -name "*.[ch]" -exec basename {} \; 2>/dev/null |
         sort | uniq -d)"'

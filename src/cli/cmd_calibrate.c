@@ -59,6 +59,7 @@ static void set_sizes(struct cluster *out)
 static void set_rest(struct cluster *out)
 {
     static const char none[] = "not measured: one machine has no network";
+    static const char other[] = "a kernel of GPUs, which this device does not have";
 
     out->collective_floor_s = calibrate_value(0, "in the rows");
     out->nic_bytes_per_s = calibrate_value(1e9, none);
@@ -66,6 +67,10 @@ static void set_rest(struct cluster *out)
     out->rank_latency_s = calibrate_value(0, none);
     out->node_decay = calibrate_value(1e9, none);
     out->straggler = calibrate_value(0, none);
+    out->fp8_derate = calibrate_value(1, other);
+    out->fa3_derate = calibrate_value(0, other);
+    out->fa4_derate = calibrate_value(0, other);
+    out->triton_2023_derate = calibrate_value(0, other);
     out->contention = calibrate_rate(0, 0, 1,
                                      "not measured: low where each thread has a core of "
                                      "its own, high where two share one");
