@@ -67,6 +67,8 @@ static void set_rest(struct cluster *out)
     out->rank_latency_s = calibrate_value(0, none);
     out->node_decay = calibrate_value(1e9, none);
     out->straggler = calibrate_value(0, none);
+    out->fp8_flops = calibrate_value(0, other);
+    out->fp8_efficiency = calibrate_value(1, other);
     out->fp8_derate = calibrate_value(1, other);
     out->fa3_derate = calibrate_value(0, other);
     out->fa4_derate = calibrate_value(0, other);
