@@ -10,55 +10,6 @@
 
 static const double ROPE_BASE = 10000;
 
-/* ---- addresses ---------------------------------------------------------------------------- */
-
-char *bind_address(struct bind *bind, uint32_t step, uint32_t expanded_id)
-{
-    const struct place *place = placement_place(bind->setup.placement, step, expanded_id);
-
-    if (!place || place->segment == UINT32_MAX)
-        return NULL;
-    return bind->setup.device->segment_base(bind->setup.device_self, place->segment) +
-           place->offset;
-}
-
-char *binding_member(const struct binding *of, uint32_t buffer, uint32_t member)
-{
-    return bind_address(of->bind, of->launch->step, binding_buffer(of, buffer)->expanded + member);
-}
-
-uint32_t binding_find(const struct binding *of, enum buffer_role role, uint32_t n)
-{
-    const struct access *accesses = &of->bind->program->accesses[of->task->access];
-
-    for (uint32_t i = 0; i < of->task->n_access; i++)
-        if (binding_buffer(of, accesses[i].buffer)->role == role && n-- == 0)
-            return accesses[i].buffer;
-    return NO_BUFFER;
-}
-
-uint32_t binding_source(const struct binding *of)
-{
-    const struct access *accesses = &of->bind->program->accesses[of->task->access];
-
-    for (uint32_t i = 0; i < of->task->n_access; i++)
-        if (accesses[i].mode == ACCESS_READ)
-            return accesses[i].buffer;
-    return NO_BUFFER;
-}
-
-uint32_t binding_target(const struct binding *of, enum access_mode *mode)
-{
-    const struct access *accesses = &of->bind->program->accesses[of->task->access];
-
-    for (uint32_t i = of->task->n_access; i-- > 0;)
-        if (accesses[i].mode != ACCESS_READ) {
-            *mode = (enum access_mode)accesses[i].mode;
-            return accesses[i].buffer;
-        }
-    return NO_BUFFER;
-}
-
 /* ---- what is known once ------------------------------------------------------------------- */
 
 static void find_homes(struct bind *bind)
@@ -205,6 +156,16 @@ static enum status bind_task(struct binding *to, struct err *err)
     return STATUS_OK;
 }
 
+static enum status prepare_works(const struct binding *of, struct err *err)
+{
+    const struct bind_setup *setup = &of->bind->setup;
+    enum status status = STATUS_OK;
+
+    for (uint32_t i = 0; i < of->n && status == STATUS_OK; i++)
+        status = setup->device->prepare(setup->device_self, &of->works[i], err);
+    return status;
+}
+
 enum status bind_launch(struct bind *bind, const struct launch *launch, uint32_t n,
                         struct bound *out, struct err *err)
 {
@@ -218,20 +179,11 @@ enum status bind_launch(struct bind *bind, const struct launch *launch, uint32_t
             return status;
         if (to.n == 0)
             binding_add(&to, WORK_NOTHING);
+        const enum status prepared = prepare_works(&to, err);
+        if (prepared != STATUS_OK)
+            return prepared;
         *bound = (struct bound){.works = to.works, .n_work = to.n};
     }
     *out = *bound;
     return STATUS_OK;
-}
-
-struct comm_group bind_group(const struct plan *plan, enum comm comm, uint32_t rank,
-                             uint32_t *ranks)
-{
-    const uint32_t n = (uint32_t)comm_ranks_of(plan, comm).ranks;
-    const uint32_t stride = comm == COMM_REPLICATE ? (uint32_t)plan->shard_ranks : 1;
-    const uint32_t me = rank / stride % n;
-
-    for (uint32_t i = 0; i < n; i++)
-        ranks[i] = rank - me * stride + i * stride;
-    return (struct comm_group){.n = n, .me = me, .ranks = ranks};
 }

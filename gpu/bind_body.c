@@ -92,6 +92,17 @@ static struct op_tensor tensor_of(const struct binding *of, const struct operand
     }
 }
 
+/* That of the thread whose body it is: the other thread's may not be there yet. */
+static void find_workspace(const struct binding *of, struct op_call *call)
+{
+    const uint32_t workspace = binding_find(of, ROLE_WORKSPACE, 0);
+
+    if (workspace == NO_BUFFER)
+        return;
+    call->workspace = binding_member(of, workspace, 0);
+    call->workspace_bytes = binding_buffer(of, workspace)->bytes;
+}
+
 /* Of a family whose layers are [in, out], those of blocks. */
 static bool is_weight_in_first(const struct binding *of)
 {
@@ -119,6 +130,8 @@ enum status bind_operator(struct binding *to, struct err *err)
                        op_kind_name((enum op_kind)op->kind));
     for (uint32_t i = 0; i < op->n_operand; i++)
         call->tensors[i] = tensor_of(to, &bodies->operands[op->operand + i]);
+    if (call->kind == OP_MM)
+        find_workspace(to, call);
     binding_add(to, WORK_OP)->is.op = call;
     return STATUS_OK;
 }

@@ -3,6 +3,18 @@
  */
 #include "gpu/bind_inner.h"
 
+struct comm_group bind_group(const struct plan *plan, enum comm comm, uint32_t rank,
+                             uint32_t *ranks)
+{
+    const uint32_t n = (uint32_t)comm_ranks_of(plan, comm).ranks;
+    const uint32_t stride = comm == COMM_REPLICATE ? (uint32_t)plan->shard_ranks : 1;
+    const uint32_t me = rank / stride % n;
+
+    for (uint32_t i = 0; i < n; i++)
+        ranks[i] = rank - me * stride + i * stride;
+    return (struct comm_group){.n = n, .me = me, .ranks = ranks};
+}
+
 /* In place: the rank's slice lies where it belongs. */
 static void all_gather(struct binding *to, struct work_collective *out, uint32_t group_ranks,
                        uint32_t me)

@@ -52,6 +52,7 @@ static inline struct work *binding_add(struct binding *to, enum work_kind kind)
     return &to->works[to->n++];
 }
 
+/* bind_find.c */
 /* The n-th access of the task to a buffer of this role, counted from 0; NO_BUFFER. */
 uint32_t binding_find(const struct binding *of, enum buffer_role role, uint32_t n);
 /* The first access that reads, that writes or updates; NO_BUFFER. */

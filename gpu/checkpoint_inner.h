@@ -85,6 +85,7 @@ enum status checkpoint_fail_write(const char *path, struct err *err);
 struct checkpoint_memory {
     void *context;
     char *(*member)(void *context, uint32_t buffer, uint32_t member);
+    enum status (*read)(void *context, void *to, const void *from, uint64_t bytes, struct err *err);
     struct scaler_state scaler;
 };
 enum status checkpoint_write_memory(const struct checkpoint *checkpoint, uint32_t rank,

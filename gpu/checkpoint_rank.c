@@ -9,22 +9,34 @@
 #include "gpu/checkpoint_inner.h"
 #include "gpu/member.h"
 
+enum { PIECE_BYTES = 1 << 20 };
+
 struct writer {
     const struct checkpoint *checkpoint;
     const struct checkpoint_memory *memory;
     uint32_t rank;
     struct arena arena;
+    char *piece; /* PIECE_BYTES */
     struct {
         const char *path;
         int fd;
     } files[CHECKPOINT_FILE_N];
 };
 
-static enum status write_bytes(const struct writer *to, enum checkpoint_file file, const void *from,
+/* From the rank's memory, which may be a device's, piece by piece. */
+static enum status write_bytes(const struct writer *to, enum checkpoint_file file, const char *from,
                                uint64_t bytes, uint64_t at_bytes, struct err *err)
 {
-    return checkpoint_write_at(to->files[file].fd, to->files[file].path, from, bytes, at_bytes,
-                               err);
+    enum status status = STATUS_OK;
+
+    for (uint64_t done = 0, n; done < bytes && !status; done += n) {
+        n = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
+        status = to->memory->read(to->memory->context, to->piece, from + done, n, err);
+        if (!status)
+            status = checkpoint_write_at(to->files[file].fd, to->files[file].path, to->piece, n,
+                                         at_bytes + done, err);
+    }
+    return status;
 }
 
 static uint32_t find_buffer(const struct program *program, enum buffer_role role, uint32_t unit)
@@ -180,6 +192,7 @@ enum status checkpoint_write_memory(const struct checkpoint *checkpoint, uint32_
     if (rank >= checkpoint->setup.program->plan->shard_ranks)
         return STATUS_OK;
     arena_init(&to.arena);
+    to.piece = arena_take(&to.arena, PIECE_BYTES);
     for (int f = 0; f < CHECKPOINT_FILE_N; f++)
         to.files[f].fd = -1;
     enum status status = write_all(&to, err);

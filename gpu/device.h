@@ -8,8 +8,11 @@
  * or released only when all that was submitted is done. A failure on a stream (a peer is gone, time
  * is over) is returned by the next call of any kind, and everything submitted later is dropped.
  *
+ * Memory of the device may be out of the caller's reach: segments, the state and what work points to
+ * are only handed on, and read() is how their bytes come back.
+ *
  * Invariants: memory of a segment stays mapped from its operation to the one that ends it; the device
- * allocates nothing behind a caller's back that grows with the model, but what it says in outside.
+ * allocates nothing behind a caller's back that grows with the model, but what it says in outside().
  */
 #ifndef GPU_DEVICE_H
 #define GPU_DEVICE_H
@@ -33,8 +36,8 @@ struct submission {
     struct stamp *stamp; /* or NULL */
 };
 
-/* Called on the stream right after the work, before anything later of the stream: what it wrote may
-   be read. For tests and for counting values; NULL: none. */
+/* Called right after the work, before anything later of the stream: what it wrote may be read, by
+   read() where it is not the host's. For tests: it may make streams wait. NULL: none. */
 typedef void device_observer(void *context, const struct submission *submission);
 
 struct device_debug {
@@ -58,27 +61,45 @@ struct device_setup {
     _Atomic uint32_t *last_task; /* [STREAM_N]: 1 + the task that a stream finished last, or NULL */
 };
 
+/* What a device holds beside the segments. */
+struct device_outside {
+    uint64_t context_bytes; /* for being there at all */
+    uint64_t comm_bytes;    /* of communicators */
+    uint64_t table_bytes;   /* of what was prepared, and the state */
+    uint64_t scratch_bytes; /* of operators */
+};
+
 struct device_ops {
     const char *name; /* "host", "cuda" */
+    void *(*make)(void);
+    void (*free)(void *self); /* closed, or never opened; NULL is allowed */
     enum status (*open)(void *self, const struct device_setup *setup, struct err *err);
     enum status (*segment)(void *self, const struct segment_op *op, struct err *err);
     char *(*segment_base)(void *self, uint32_t segment); /* of a live one */
+    /* The state that work shares, as it is at the start; once, and until the device is closed. */
+    enum status (*state)(void *self, const struct step_state *first, struct step_state **out,
+                         struct err *err);
+    /* Takes what work needs on the device beside its operands: once when it is bound, ahead of its
+       first submission, until forget(), which drops all of it after a drain. Work without a list,
+       a table or an operator need not be prepared. */
+    enum status (*prepare)(void *self, struct work *work, struct err *err);
+    void (*forget)(void *self);
     enum status (*submit)(void *self, enum stream stream, const struct submission *submission,
                           struct err *err);
     enum status (*record)(void *self, uint32_t event, enum stream stream, struct err *err);
     enum status (*wait)(void *self, uint32_t event, enum stream stream, struct err *err);
     enum status (*host_wait)(void *self, uint32_t event, struct err *err);
     enum status (*drain)(void *self, struct err *err); /* all that was submitted is done */
+    /* Bytes of a segment or of the state, right after a drain or in an observer. */
+    enum status (*read)(void *self, void *to, const void *from, uint64_t bytes, struct err *err);
     uint64_t (*mapped_bytes)(void *self); /* of all segments, as the system reports it now */
-    void (*close)(void *self);            /* also after a failed open */
+    void (*outside)(void *self, struct device_outside *out);
+    void (*close)(void *self); /* also after a failed open */
 };
 
-/* gpu/host_device.c */
-struct host_device;
-extern const struct device_ops host_device_ops;
-struct host_device *host_device_new(void);
-void host_device_free(struct host_device *device);
-/* What collectives use beside the program's memory: a constant for each rank of a group. */
-uint64_t host_device_scratch_bytes(const struct host_device *device);
+extern const struct device_ops host_device_ops; /* gpu/host_device.c */
+/* gpu/cuda_device.c, where it is built. To be opened after ranks are forked: CUDA does not live
+   through that. STATUS_DEVICE: which of driver and device is missing. */
+extern const struct device_ops cuda_device_ops;
 
 #endif

@@ -3,40 +3,37 @@
  */
 #include "gpu/execute.h"
 
-#include <math.h>
+#include "gpu/poison.h"
+
 #include <stdlib.h>
 #include <time.h>
 
-enum { POISON = 0xA5, FIRST_LOSS_SCALE = 65536 };
-
-/* Freed memory of one pool that nothing was written over yet. */
-struct freed {
-    char *at;
-    uint64_t bytes;
-};
-struct pending {
-    struct freed *at;
-    uint32_t n, cap;
-};
+enum { FIRST_LOSS_SCALE = 65536 };
 
 struct executor {
     struct execute_setup setup;
     struct bind *bind;
     struct arena arena;
     struct rank_log *log;
-    struct step_state state;
+    struct step_state *state; /* the device's */
     struct work step_end;
-    struct pending pending[STREAM_N];
+    struct poison poison;
     uint32_t step, n_launch; /* launches of this step so far */
     uint64_t reserved_bytes; /* by segment operations so far */
+    int64_t cpu_begin_ns;    /* CPU time of the host's thread before the first step that counts */
     uint32_t *ranks;
 };
 
-static int64_t now_ns(void)
+static int64_t clock_ns(clockid_t clock)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int64_t now_ns(void)
+{
+    return clock_ns(CLOCK_MONOTONIC);
 }
 
 struct executor *executor_new(const struct execute_setup *setup)
@@ -48,6 +45,8 @@ struct executor *executor_new(const struct execute_setup *setup)
     executor->setup = *setup;
     executor->log = &setup->log->rank[setup->rank];
     arena_init(&executor->arena);
+    poison_init(&executor->poison, setup->program, setup->device, setup->device_self,
+                &executor->arena);
     return executor;
 }
 
@@ -66,47 +65,29 @@ char *executor_member(struct executor *executor, uint32_t buffer, uint32_t membe
                         executor->setup.program->buffers[buffer].expanded + member);
 }
 
-struct scaler_state executor_scaler(const struct executor *executor)
+enum status executor_scaler(const struct executor *executor, struct scaler_state *out,
+                            struct err *err)
 {
-    const struct step_state *state = &executor->state;
+    const struct execute_setup *setup = &executor->setup;
+    struct step_state state;
+    const enum status status =
+        setup->device->read(setup->device_self, &state, executor->state, sizeof state, err);
 
-    if (!state->scales)
-        return (struct scaler_state){0};
-    return (struct scaler_state){.loss_scale = state->loss_scale, .good_steps = state->good_steps};
+    if (status == STATUS_OK)
+        *out = state.scales ? (struct scaler_state){.loss_scale = state.loss_scale,
+                                                    .good_steps = state.good_steps}
+                            : (struct scaler_state){0};
+    return status;
 }
 
-/* ---- what is counted beside the program ---------------------------------------------------- */
-
-static uint64_t count_not_finite(const struct device_tensor *tensor)
+enum status executor_read(const struct executor *executor, void *to, const void *from,
+                          uint64_t bytes, struct err *err)
 {
-    const struct op_tensor of = {.at = tensor->at, .n = tensor->n, .dtype = tensor->dtype};
-    enum { CHUNK = 4096 };
-    float values[CHUNK];
-    uint64_t count = 0;
-
-    for (uint64_t i = 0; i < tensor->n; i += CHUNK) {
-        const uint64_t n = tensor->n - i < CHUNK ? tensor->n - i : CHUNK;
-        host_widen(&of, i, n, values);
-        for (uint64_t j = 0; j < n; j++)
-            count += !isfinite(values[j]);
-    }
-    return count;
+    const struct execute_setup *setup = &executor->setup;
+    return setup->device->read(setup->device_self, to, from, bytes, err);
 }
 
-/* Gradients that the optimizer has read. */
-static void observe(void *context, const struct submission *submission)
-{
-    const struct executor *executor = context;
-    const struct device_setup *device = &executor->setup.device_setup;
-
-    if (submission->work->kind == WORK_UPDATE) {
-        const struct work_update *update = &submission->work->is.update;
-        for (uint32_t i = 0; i < update->n_list; i++)
-            executor->log->not_finite[submission->step] += count_not_finite(&update->list[i].grad);
-    }
-    if (device->observe)
-        device->observe(device->observe_context, submission);
-}
+/* ---- what is checked beside the program ---------------------------------------------------- */
 
 static void check_memory(struct executor *executor)
 {
@@ -153,31 +134,41 @@ static struct step_state first_state(const struct execute_setup *setup)
                                .scales = options->scaler};
 }
 
-static enum status executor_open(void *self, const struct program *program,
-                                 const struct placement *placement, struct err *err)
+static void bind(struct executor *executor)
 {
-    struct executor *executor = self;
     const struct execute_setup *setup = &executor->setup;
-    struct device_setup device = setup->device_setup;
 
-    device.n_event = program->n_event;
-    device.observe = observe;
-    device.observe_context = executor;
-    device.last_task = executor->log->last_task;
-    set_groups(executor, &device);
-    executor->state = first_state(setup);
     executor->step_end = (struct work){
-        .kind = WORK_STEP_END, .state = &executor->state, .is.results = executor->log->results};
-    executor->bind = bind_new(&(struct bind_setup){.program = program,
-                                                   .placement = placement,
+        .kind = WORK_STEP_END, .state = executor->state, .is.results = executor->log->results};
+    executor->bind = bind_new(&(struct bind_setup){.program = setup->program,
+                                                   .placement = setup->placement,
                                                    .rank = setup->rank,
                                                    .device = setup->device,
                                                    .device_self = setup->device_self,
                                                    .values = setup->values,
                                                    .optimizer = &executor->setup.optimizer,
                                                    .max_norm = setup->max_norm,
-                                                   .state = &executor->state});
-    return setup->device->open(setup->device_self, &device, err);
+                                                   .state = executor->state});
+}
+
+static enum status executor_open(void *self, const struct program *program,
+                                 const struct placement *placement, struct err *err)
+{
+    struct executor *executor = self;
+    const struct execute_setup *setup = &executor->setup;
+    const struct step_state first = first_state(setup);
+    struct device_setup device = setup->device_setup;
+
+    (void)placement;
+    device.n_event = program->n_event;
+    device.last_task = executor->log->last_task;
+    set_groups(executor, &device);
+    enum status status = setup->device->open(setup->device_self, &device, err);
+    if (status == STATUS_OK)
+        status = setup->device->state(setup->device_self, &first, &executor->state, err);
+    if (status == STATUS_OK)
+        bind(executor);
+    return status;
 }
 
 /* What was bound may point into what goes now. */
@@ -192,18 +183,28 @@ static enum status executor_segment(void *self, const struct segment_op *op, str
         const enum status status = setup->device->drain(setup->device_self, err);
         if (status != STATUS_OK)
             return status;
+        setup->device->forget(setup->device_self);
         bind_forget(executor->bind);
-        for (int s = 0; s < STREAM_N; s++)
-            executor->pending[s].n = 0;
+        poison_forget(&executor->poison);
     }
     executor->reserved_bytes += maps ? op->bytes : 0;
     executor->reserved_bytes -= unmaps ? op->bytes : 0;
     return setup->device->segment(setup->device_self, op, err);
 }
 
+/* Whether nothing is bound for the first time in the step, so that its host's time counts. */
+static bool counts(const struct executor *executor)
+{
+    return executor->step > executor->setup.placement->n_step;
+}
+
 static void begin_step(struct executor *executor, uint32_t step)
 {
+    const bool counted = counts(executor);
+
     executor->step = step;
+    if (counts(executor) && !counted)
+        executor->cpu_begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     executor->n_launch = 0;
     executor->log->step = step;
 }
@@ -221,70 +222,25 @@ static enum status submit(struct executor *executor, enum stream stream, const s
     return executor->setup.device->submit(executor->setup.device_self, stream, &submission, err);
 }
 
-/* ---- poison -------------------------------------------------------------------------------- */
-
 static enum status executor_touch(void *self, uint32_t expanded_id, uint64_t bytes,
                                   enum stream pool, bool freed, struct err *err)
 {
     struct executor *executor = self;
-    struct pending *pending = &executor->pending[pool];
-    char *at;
 
     (void)err;
-    if (!executor->setup.device_setup.debug.poison || !freed || bytes == 0)
+    if (!executor->setup.device_setup.debug.poison || bytes == 0)
         return STATUS_OK;
-    at = bind_address(executor->bind, executor->step, expanded_id);
-    pending->at = arena_grow(&executor->arena, pending->at, &pending->cap, pending->n + 1,
-                             sizeof *pending->at);
-    pending->at[pending->n++] = (struct freed){.at = at, .bytes = bytes};
+    if (freed)
+        poison_note_death(&executor->poison, pool,
+                          bind_address(executor->bind, executor->step, expanded_id), bytes);
+    else
+        poison_note_birth(&executor->poison, expanded_id);
     return STATUS_OK;
 }
 
-static enum status fill_pending(struct executor *executor, enum stream pool, struct err *err)
-{
-    struct pending *pending = &executor->pending[pool];
-    enum status status = STATUS_OK;
-
-    for (uint32_t i = 0; i < pending->n && !status; i++) {
-        struct work *work = arena_array(&executor->arena, struct work, 1);
-        *work = (struct work){
-            .kind = WORK_FILL,
-            .is.fill = {.to = pending->at[i].at, .bytes = pending->at[i].bytes, .value = POISON}};
-        const struct submission submission = {.work = work, .step = executor->step};
-        status =
-            executor->setup.device->submit(executor->setup.device_self, pool, &submission, err);
-    }
-    pending->n = 0;
-    return status;
-}
-
-/* Before a launch: pools that it writes to. What another stream than the pool's writes first is not
-   ordered with a fill, so that nothing is filled then. Bodies write on their pool's own stream. */
-static enum status poison_before(struct executor *executor, const struct launch *launch,
-                                 struct err *err)
-{
-    const struct program *program = executor->setup.program;
-    const struct task *task = &program->tasks[launch->task];
-    bool writes[STREAM_N] = {[STREAM_C] = launch->body_op != NO_OP};
-    enum status status = STATUS_OK;
-
-    for (uint32_t i = 0; i < task->n_access; i++) {
-        const struct access *access = &program->accesses[task->access + i];
-        if (access->mode != ACCESS_READ)
-            writes[program->buffers[access->buffer].pool] = true;
-    }
-    for (int s = 0; s < STREAM_N && !status; s++)
-        if (writes[s] && s == task->stream)
-            status = fill_pending(executor, (enum stream)s, err);
-        else if (writes[s])
-            executor->pending[s].n = 0;
-    return status;
-}
-
-/* Steps in which nothing is bound for the first time. */
 static void count_instr(struct executor *executor, int64_t begin_ns, int64_t end_ns)
 {
-    if (executor->step <= executor->setup.placement->n_step)
+    if (!counts(executor))
         return;
     executor->log->instrs++;
     executor->log->issue_ns += end_ns - begin_ns;
@@ -333,7 +289,7 @@ static enum status executor_launch(void *self, const struct launch *launch, stru
         begin_step(executor, launch->step);
     status = bind_launch(executor->bind, launch, executor->n_launch++, &bound, err);
     if (!status && executor->setup.device_setup.debug.poison)
-        status = poison_before(executor, launch, err);
+        status = poison_before(&executor->poison, launch, err);
     if (!status)
         status = submit_bound(executor, launch, &bound, err);
     if (time->launch_ns == 0)
@@ -391,9 +347,12 @@ static enum status executor_finish(void *self, struct err *err)
 {
     struct executor *executor = self;
     const struct execute_setup *setup = &executor->setup;
-    enum status status = setup->device->drain(setup->device_self, err);
+    enum status status;
 
     executor->step--; /* the last one, whose placement holds */
+    if (counts(executor))
+        executor->log->issue_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - executor->cpu_begin_ns;
+    status = setup->device->drain(setup->device_self, err);
     if (status == STATUS_OK)
         check_memory(executor);
     if (status == STATUS_OK && setup->at_end)

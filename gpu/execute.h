@@ -3,10 +3,9 @@
  *
  * Decides nothing: passes on what src/exec.c gives it, with addresses from the binder, and notes
  * times. What it adds is outside the program and changes no order: the end of a step on stream C,
- * which notes the loss, and under debug.poison fills of memory that was freed.
+ * which notes the loss, and under debug.poison fills of memory that was freed (gpu/poison.h).
  *
- * Invariant: memory is poisoned on the stream of its pool, right before the first write to anything
- * that was allocated there later: so late the verifier proves all its uses done (src/verify.h).
+ * Invariant: each instruction of the program is one call of the device, in its order.
  */
 #ifndef GPU_EXECUTE_H
 #define GPU_EXECUTE_H
@@ -22,7 +21,7 @@ struct execute_setup {
     uint32_t rank;
     const struct device_ops *device;
     void *device_self;
-    struct device_setup device_setup; /* but groups, events and observers, which follow */
+    struct device_setup device_setup; /* but groups and events, which follow */
     const struct values *values;
     struct optimizer_options optimizer;
     float max_norm;
@@ -39,8 +38,12 @@ extern const struct backend_ops execute_backend;
 struct executor *executor_new(const struct execute_setup *setup);
 void executor_free(struct executor *executor);
 
-/* For at_end: where a buffer's member lies now, and how the loss scaler stands; zeros: none. */
+/* For at_end: where a buffer's member lies now in the device's memory, bytes of it, and how the loss
+   scaler stands; zeros: none. */
 char *executor_member(struct executor *executor, uint32_t buffer, uint32_t member);
-struct scaler_state executor_scaler(const struct executor *executor);
+enum status executor_read(const struct executor *executor, void *to, const void *from,
+                          uint64_t bytes, struct err *err);
+enum status executor_scaler(const struct executor *executor, struct scaler_state *out,
+                            struct err *err);
 
 #endif

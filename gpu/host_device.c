@@ -11,7 +11,7 @@
 
 #include "gpu/host_inner.h"
 
-struct host_device *host_device_new(void)
+static void *host_make(void)
 {
     /* Queues keep what two threads write on lines of their own. */
     struct host_device *device = aligned_alloc(alignof(struct host_device), sizeof(*device));
@@ -22,19 +22,12 @@ struct host_device *host_device_new(void)
     return device;
 }
 
-void host_device_free(struct host_device *device)
+static void host_free(void *self)
 {
+    struct host_device *device = self;
     if (device)
         pthread_mutex_destroy(&device->fault.lock);
     free(device);
-}
-
-uint64_t host_device_scratch_bytes(const struct host_device *device)
-{
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < QUEUE_N; i++)
-        bytes += device->queues[i].scratch_bytes;
-    return bytes;
 }
 
 static enum status open_queue(struct host_device *device, uint32_t number, struct err *err)
@@ -107,6 +100,36 @@ static char *host_segment_base(void *self, uint32_t segment)
     return device->segments.list[segment].base;
 }
 
+static enum status host_state(void *self, const struct step_state *first, struct step_state **out,
+                              struct err *err)
+{
+    struct host_device *device = self;
+    (void)err;
+    device->state = *first;
+    *out = &device->state;
+    return STATUS_OK;
+}
+
+/* All that work names is in reach of the threads. */
+static enum status host_prepare(void *self, struct work *work, struct err *err)
+{
+    (void)self, (void)work, (void)err;
+    return STATUS_OK;
+}
+
+static void host_forget(void *self)
+{
+    (void)self;
+}
+
+static enum status host_read(void *self, void *to, const void *from, uint64_t bytes,
+                             struct err *err)
+{
+    (void)self, (void)err;
+    memcpy(to, from, bytes);
+    return STATUS_OK;
+}
+
 static enum status push(struct host_device *device, uint32_t queue, const struct host_item *item,
                         struct err *err)
 {
@@ -172,6 +195,14 @@ static uint64_t host_mapped_bytes(void *self)
     return host_segments_mapped(&device->segments);
 }
 
+static void host_outside(void *self, struct device_outside *out)
+{
+    const struct host_device *device = self;
+    *out = (struct device_outside){.table_bytes = sizeof(device->state)};
+    for (uint32_t i = 0; i < QUEUE_N; i++)
+        out->comm_bytes += device->queues[i].scratch_bytes;
+}
+
 /* What is still queued is dropped as after a failure. */
 static void host_close(void *self)
 {
@@ -192,14 +223,21 @@ static void host_close(void *self)
 
 const struct device_ops host_device_ops = {
     .name = "host",
+    .make = host_make,
+    .free = host_free,
     .open = host_open,
     .segment = host_segment,
     .segment_base = host_segment_base,
+    .state = host_state,
+    .prepare = host_prepare,
+    .forget = host_forget,
     .submit = host_submit,
     .record = host_record,
     .wait = host_wait,
     .host_wait = host_host_wait,
     .drain = host_drain,
+    .read = host_read,
     .mapped_bytes = host_mapped_bytes,
+    .outside = host_outside,
     .close = host_close,
 };

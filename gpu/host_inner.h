@@ -75,6 +75,7 @@ struct host_device {
     struct host_queue queues[QUEUE_N];
     struct host_point *events; /* the record of each that was issued last */
     struct host_segments segments;
+    struct step_state state;
     struct host_fault fault;
     _Atomic bool closing;
 };
@@ -112,7 +113,7 @@ enum status host_collective(struct host_queue *queue, const struct work_collecti
 void host_squares(const struct work_squares *squares, const struct step_state *state);
 void host_scale(const struct work_scale *scale);
 void host_update(const struct work_update *update);
-/* Notes what the step came to, and makes the state ready for the next one. */
-void host_step_end(struct step_state *state, struct step_result *result);
+/* Elements of gradients that the optimizer reads. */
+uint64_t host_not_finite(const struct work_update *update);
 
 #endif

@@ -1,14 +1,15 @@
 /*
- * What the optimizer's phase computes on the host: norms, clipping, scaling, SGD and AdamW.
+ * The optimizer's phase on the host: its loops over tensors; what an element becomes is
+ * gpu/step_body.h's.
  *
- * Tensors go through FP32 in blocks and are rounded once, when they are stored; scalars of a whole
- * tensor are FP64 and rounded to FP32 where they meet elements, as torch does. Not here: the dtypes
- * (host_widen, host_store) and which gradients there are. Formulas: tests/oracle/README.md,
- * "Optimizers". Invariant: sums run in the order of the list.
+ * Tensors go through FP32 in blocks and are rounded once, when they are stored. Not here: the dtypes
+ * (host_widen, host_store) and which gradients there are. Invariant: sums run in the order of the
+ * list.
  */
 #include <math.h>
 
 #include "gpu/host_inner.h"
+#include "gpu/step_body.h"
 
 enum { BLOCK = 1024 };
 
@@ -88,16 +89,14 @@ void host_squares(const struct work_squares *squares, const struct step_state *s
 
 void host_scale(const struct work_scale *scale)
 {
-    float factor = scale->max_norm / (sqrtf(*scale->squares) + 1e-6f);
+    const float factor = clip_factor(*scale->squares, scale->max_norm);
 
-    factor = factor > 1 ? 1 : factor; /* a NaN stays one, as in torch */
     for (uint32_t i = 0; i < scale->n_list; i++)
         scale_tensor(&scale->list[i], factor);
 }
 
 static void sgd(const struct update *update, const struct optimizer_options *options)
 {
-    const float lr = (float)options->lr;
     float param[BLOCK], grad[BLOCK];
 
     for (uint64_t at = 0; at < update->param.n; at += BLOCK) {
@@ -105,38 +104,16 @@ static void sgd(const struct update *update, const struct optimizer_options *opt
         load(&update->param, block, param);
         load(&update->grad, block, grad);
         for (uint64_t i = 0; i < block.n; i++)
-            param[i] -= lr * grad[i];
+            param[i] = sgd_element(options, param[i], grad[i]);
         store(&update->param, block, param);
     }
-}
-
-/* One tensor's scalars of one step. */
-struct adamw {
-    float decay, weight1, beta2, weight2, root2, eps, rate;
-};
-
-static struct adamw adamw_of(const struct optimizer_options *options, double step)
-{
-    return (struct adamw){
-        .decay = (float)(1 - options->lr * options->weight_decay),
-        .weight1 = (float)(1 - options->beta1),
-        .beta2 = (float)options->beta2,
-        .weight2 = (float)(1 - options->beta2),
-        .root2 = (float)sqrt(1 - pow(options->beta2, step)),
-        .eps = (float)options->eps,
-        .rate = (float)(options->lr / (1 - pow(options->beta1, step))),
-    };
 }
 
 static void adamw_block(const struct adamw *by, uint64_t n, const float *grad, float *param,
                         float *moment, float *variance)
 {
-    for (uint64_t i = 0; i < n; i++) {
-        param[i] *= by->decay;
-        moment[i] += by->weight1 * (grad[i] - moment[i]);
-        variance[i] = by->beta2 * variance[i] + by->weight2 * grad[i] * grad[i];
-        param[i] -= by->rate * moment[i] / (sqrtf(variance[i]) / by->root2 + by->eps);
-    }
+    for (uint64_t i = 0; i < n; i++)
+        adamw_element(by, grad[i], &param[i], &moment[i], &variance[i]);
 }
 
 static void adamw(const struct update *update, const struct optimizer_options *options)
@@ -168,26 +145,19 @@ void host_update(const struct work_update *update)
     }
 }
 
-/* GradScaler: half after infinities, twice after so many steps without (torch's defaults). */
-static void adapt_scale(struct step_state *state)
+uint64_t host_not_finite(const struct work_update *update)
 {
-    enum { GROWTH_STEPS = 2000 };
+    float values[BLOCK];
+    uint64_t count = 0;
 
-    state->good_steps = state->inf_found ? 0 : state->good_steps + 1;
-    if (state->inf_found)
-        state->loss_scale /= 2;
-    if (state->good_steps == GROWTH_STEPS) {
-        state->loss_scale *= 2;
-        state->good_steps = 0;
+    for (uint32_t i = 0; i < update->n_list; i++) {
+        const struct device_tensor *grad = &update->list[i].grad;
+        for (uint64_t at = 0; at < grad->n; at += BLOCK) {
+            const struct block block = block_at(grad->n, at);
+            load(grad, block, values);
+            for (uint64_t j = 0; j < block.n; j++)
+                count += !isfinite(values[j]);
+        }
     }
-    state->grad_scale = state->loss_scale * state->loss_factor;
-}
-
-void host_step_end(struct step_state *state, struct step_result *result)
-{
-    *result = (struct step_result){.loss = state->loss, .skipped = state->inf_found, .ended = true};
-    if (state->scales)
-        adapt_scale(state);
-    state->loss = 0;
-    state->inf_found = false;
+    return count;
 }

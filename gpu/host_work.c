@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "gpu/host_inner.h"
+#include "gpu/step_body.h"
 
 typedef enum status run_work(struct host_queue *queue, const struct submission *submission,
                              struct err *err);
@@ -92,12 +93,14 @@ static enum status run_scale(struct host_queue *queue, const struct submission *
     return STATUS_OK;
 }
 
-/* A scaler that found infinities leaves out the step. */
+/* A scaler that found infinities leaves out the step, but not the count of them. */
 static enum status run_update(struct host_queue *queue, const struct submission *submission,
                               struct err *err)
 {
     const struct work *work = submission->work;
     (void)queue, (void)err;
+    if (work->state)
+        work->state->not_finite += host_not_finite(&work->is.update);
     if (!work->state || work->state->inf_found == 0)
         host_update(&work->is.update);
     return STATUS_OK;
@@ -126,7 +129,7 @@ static enum status run_step_end(struct host_queue *queue, const struct submissio
 {
     const struct work *work = submission->work;
     (void)queue, (void)err;
-    host_step_end(work->state, &work->is.results[submission->step]);
+    step_end(work->state, &work->is.results[submission->step]);
     return STATUS_OK;
 }
 

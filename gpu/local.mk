@@ -7,6 +7,7 @@ gpu_libgpu_a_SOURCES = \
 	gpu/bind.h \
 	gpu/bind_body.c \
 	gpu/bind_collective.c \
+	gpu/bind_find.c \
 	gpu/bind_give.c \
 	gpu/bind_inner.h \
 	gpu/bind_pack.c \
@@ -19,6 +20,8 @@ gpu_libgpu_a_SOURCES = \
 	gpu/checkpoint_state.c \
 	gpu/convert.h \
 	gpu/device.h \
+	gpu/devices.c \
+	gpu/devices.h \
 	gpu/execute.c \
 	gpu/execute.h \
 	gpu/host_attention.c \
@@ -54,6 +57,8 @@ gpu_libgpu_a_SOURCES = \
 	gpu/pack_element.h \
 	gpu/pack_memory.h \
 	gpu/pack_table.c \
+	gpu/poison.c \
+	gpu/poison.h \
 	gpu/rank.c \
 	gpu/ranks.c \
 	gpu/ranks.h \
@@ -64,6 +69,9 @@ gpu_libgpu_a_SOURCES = \
 	gpu/run_log.c \
 	gpu/run_log.h \
 	gpu/shm_transport.c \
+	gpu/stop_signal.c \
+	gpu/stop_signal.h \
+	gpu/step_body.h \
 	gpu/transport.h \
 	gpu/values.c \
 	gpu/values.h \
@@ -71,22 +79,43 @@ gpu_libgpu_a_SOURCES = \
 if WITH_MPI
 gpu_libgpu_a_SOURCES += gpu/mpi_transport.c
 endif
+if WITH_CUDA
+gpu_libgpu_a_SOURCES += \
+	gpu/cuda_attention_body.h \
+	gpu/cuda_clock.c \
+	gpu/cuda_device.c \
+	gpu/cuda_inner.h \
+	gpu/cuda_item.h \
+	gpu/cuda_kda_body.h \
+	gpu/cuda_launch.h \
+	gpu/cuda_model_body.h \
+	gpu/cuda_nccl.c \
+	gpu/cuda_ops.cu \
+	gpu/cuda_ops.h \
+	gpu/cuda_pack.cu \
+	gpu/cuda_pack.h \
+	gpu/cuda_probe.c \
+	gpu/cuda_product.c \
+	gpu/cuda_segment.c \
+	gpu/cuda_step.cu \
+	gpu/cuda_step.h \
+	gpu/cuda_table.c \
+	gpu/cuda_work.c \
+	gpu/product.h
+-include $(wildcard gpu/*.cu.d)
+endif
 
-# .cu files: nvcc is the compiler. It writes their dependencies, of which Automake knows nothing.
-NVCC_CMD = $(NVCC) -std=c++17 -O2 -lineinfo $(GENCODE) $(NVCC_WERROR) -I$(top_builddir) -I$(top_srcdir) \
-	-Xcompiler -Wall,-Wextra,-fno-strict-aliasing $(NVCCFLAGS)
-AM_V_NVCC   = $(am__v_NVCC_@AM_V@)
+# .cu files: nvcc is the compiler, the C compiler is the linker. -fmad=false: as -ffp-contract=off,
+# products and sums are rounded as the host rounds them.
+NVCC_CMD = $(NVCC) -std=c++17 -O2 -fmad=false $(GENCODE) $(NVCC_WERROR) $(DEFS) -I$(top_builddir) \
+	-I$(top_srcdir) -Xcompiler -Wall,-Wextra,-fno-strict-aliasing $(NVCCFLAGS)
+AM_V_NVCC = $(am__v_NVCC_@AM_V@)
 am__v_NVCC_ = $(am__v_NVCC_@AM_DEFAULT_V@)
 am__v_NVCC_0 = @echo "  NVCC    " $@;
 am__v_NVCC_1 =
+SUFFIXES = .cu
 .cu.$(OBJEXT):
 	@$(MKDIR_P) $(@D)
 	$(AM_V_NVCC)$(NVCC_CMD) -MD -MP -MF $(@D)/$(*F).cu.d -c -o $@ $<
-if HAVE_CUDA
-gpu_libgpu_a_SOURCES += \
-	gpu/cuda_pack.cu \
-	gpu/cuda_pack.h
--include $(wildcard gpu/*.cu.d)
-endif
 mostlyclean-local:
 	-rm -f gpu/*.cu.d

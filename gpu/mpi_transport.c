@@ -5,8 +5,8 @@
  * own. Waiting asks MPI again and again, because MPI's own wait has no end. Not here: reductions;
  * this is the only file that knows MPI.
  *
- * Invariant: after a failure MPI is not called any more, not even to finish: it would wait for the
- * rank that is late. The launcher ends the others when this rank does.
+ * Invariant: after a failure MPI is asked for nothing that waits, not even to finish: it would wait
+ * for the rank that is late. The launcher ends the others when this rank does.
  */
 #include <mpi.h>
 #include <stdlib.h>
@@ -17,6 +17,9 @@
 
 /* MPI counts in int: larger messages go in parts, each a request. */
 enum { PART_BYTES = 1 << 30, POLLS_BEFORE_NAP = 64, NAP_NS = 20000 };
+
+/* For the last words of others, once the transport has failed. */
+static const int64_t LAST_PATIENCE_NS = 2000000000;
 
 struct mpi_exchange {
     struct comm_group of;
@@ -86,7 +89,7 @@ static enum status mpi_exchange(void *self, uint32_t group, const void *const *s
     struct mpi_transport *transport = self;
     struct mpi_exchange *ex = &transport->exchanges[group];
 
-    if (transport->has_failed)
+    if (transport->has_failed && group != GROUP_CONTROL)
         return has_failed_before(err);
     ex->n = 0;
     for (uint32_t i = 0; i < ex->of.n; i++) {
@@ -113,7 +116,7 @@ static int test_all(struct mpi_exchange *ex, int *n_done)
 }
 
 static enum status late(struct mpi_transport *transport, const struct mpi_exchange *ex,
-                        struct err *err)
+                        int64_t patience_ns, struct err *err)
 {
     int i = 0;
 
@@ -121,25 +124,28 @@ static enum status late(struct mpi_transport *transport, const struct mpi_exchan
     while (i < ex->n - 1 && ex->requests[i] == MPI_REQUEST_NULL)
         i++;
     return err_set(err, STATUS_RUN, "rank %d is late: waited %g s for it", ex->peers[i],
-                   (double)transport->timeout_ns / 1e9);
+                   (double)patience_ns / 1e9);
 }
 
 static enum status mpi_wait(void *self, uint32_t group, struct err *err)
 {
     struct mpi_transport *transport = self;
     struct mpi_exchange *ex = &transport->exchanges[group];
-    int64_t until_ns = bell_after(transport->timeout_ns);
+    const bool is_last = group == GROUP_CONTROL && transport->has_failed;
+    const int64_t patience_ns = is_last ? LAST_PATIENCE_NS : transport->timeout_ns;
+    int64_t until_ns = bell_after(patience_ns);
 
-    for (int polls = 0, before = 0, n_done; !transport->has_failed; polls++, before = n_done) {
+    for (int polls = 0, before = 0, n_done; is_last || !transport->has_failed;
+         polls++, before = n_done) {
         const int code = test_all(ex, &n_done);
         if (code != MPI_SUCCESS)
             return failed(transport, "waiting for a rank", code, err);
         if (n_done == ex->n)
             return STATUS_OK;
         if (n_done > before)
-            until_ns = bell_after(transport->timeout_ns);
+            until_ns = bell_after(patience_ns);
         else if (bell_now_ns() >= until_ns)
-            return late(transport, ex, err);
+            return late(transport, ex, patience_ns, err);
         if (polls > POLLS_BEFORE_NAP)
             nanosleep(&(struct timespec){0, NAP_NS}, NULL);
     }
@@ -198,9 +204,9 @@ enum status mpi_transport_new(uint32_t *rank, uint32_t *ranks, struct mpi_transp
     return STATUS_OK;
 }
 
-void mpi_transport_free(struct mpi_transport *transport)
+void mpi_transport_free(struct mpi_transport *transport, bool together)
 {
-    if (transport && !transport->has_failed)
+    if (transport && together && !transport->has_failed)
         MPI_Finalize();
     free(transport);
 }

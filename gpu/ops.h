@@ -92,6 +92,7 @@ struct step_state {
     float loss_scale;  /* of a scaler, else 1 */
     uint32_t microbatches;
     uint32_t good_steps; /* since the scale was changed */
+    uint64_t not_finite; /* elements of gradients that this step's optimizer read */
     bool scales;         /* there is a scaler */
     bool inf_found;      /* its verdict of this step, over all ranks */
 };
@@ -103,6 +104,8 @@ struct op_call {
     uint64_t m, n, k;
     const struct op_shape *shape;
     struct step_state *state;
+    void *workspace; /* of the program's, for a matrix library; NULL: there is none */
+    uint64_t workspace_bytes;
     struct op_tensor tensors[OP_MAX_TENSORS];
 };
 

@@ -13,10 +13,10 @@
 enum { FATAL_STEP = 3 };
 
 /* What ranks hold against each other; names for the message. X(field, name) */
-#define AGREED(X)             \
-    X(program, "program")     \
-    X(placement, "placement") \
-    X(settings, "settings of the run")
+#define AGREED(X)                     \
+    X(program, "another program")     \
+    X(placement, "another placement") \
+    X(settings, "other settings of the run")
 
 struct agreed {
 #define X(field, name) uint64_t field;
@@ -65,7 +65,22 @@ static enum status exchange_agreed(struct rank_run *run, const struct agreed *mi
     return status;
 }
 
-/* Every rank finds the same difference, the first to rank 0. */
+/* The rank that differs first from rank 0, and in what; 0: none does. */
+static uint32_t find_difference(const struct agreed *all, uint32_t ranks, const char **what)
+{
+    for (uint32_t r = 1; r < ranks; r++) {
+        *what = first_difference(&all[0], &all[r]);
+        if (*what)
+            return r;
+    }
+    return 0;
+}
+
+/*
+ * Every rank finds the same difference. A rank that leaves ends the others' waits, so that none does
+ * before all have what the others said: that is what the second exchange is for, whatever comes of
+ * it.
+ */
 static enum status agree(struct rank_run *run, struct err *err)
 {
     const struct run_job *job = run->job;
@@ -73,17 +88,20 @@ static enum status agree(struct rank_run *run, struct err *err)
                                 .placement = placement_hash(job->placement),
                                 .settings = job->settings_hash};
     struct agreed *all = arena_array(&run->arena, struct agreed, job->ranks);
-    enum status status = exchange_agreed(run, &mine, all, err);
+    const enum status status = exchange_agreed(run, &mine, all, err);
+    const char *what;
 
-    for (uint32_t r = 1; r < job->ranks && status == STATUS_OK; r++) {
-        const char *what = first_difference(&all[0], &all[r]);
-        if (what)
-            status = err_set(err, STATUS_RUN,
-                             "rank %u has another %s than rank 0: start all with the same options "
-                             "and the same version",
-                             r, what);
-    }
-    return status;
+    if (status != STATUS_OK)
+        return status;
+    const uint32_t differs = find_difference(all, job->ranks, &what);
+    run->log->rank[run->rank].agreed = differs == 0;
+    if (differs == 0)
+        return STATUS_OK;
+    exchange_agreed(run, &mine, all, NULL);
+    return err_set(err, STATUS_RUN,
+                   "rank %u has %s than rank 0: start all with the same options and the same "
+                   "version",
+                   differs, what);
 }
 
 static void set_transport_groups(struct rank_run *run, struct transport_setup *setup)
@@ -134,31 +152,37 @@ static enum status end_rank(void *context, struct executor *executor, struct err
     return run->job->at_end(run->job->context, run->rank, executor, err);
 }
 
-static enum status execute(struct rank_run *run, struct host_device *device,
-                           const struct values *values, struct err *err)
+static bool is_observed(const struct run_job *job)
+{
+    return job->observe || job->die_rank >= 0 || job->hang_rank >= 0;
+}
+
+static enum status execute(struct rank_run *run, void *device, const struct values *values,
+                           struct err *err)
 {
     const struct run_job *job = run->job;
-    const struct execute_setup setup = {.program = job->program,
-                                        .placement = job->placement,
-                                        .rank = run->rank,
-                                        .device = &host_device_ops,
-                                        .device_self = device,
-                                        .device_setup = {.rank = run->rank,
-                                                         .ranks = job->ranks,
-                                                         .debug = job->debug,
-                                                         .timeout_ns = job->timeout_ns,
-                                                         .transport = run->transport,
-                                                         .transport_self = run->transport_self,
-                                                         .observe = fail_on_purpose,
-                                                         .observe_context = run},
-                                        .values = values,
-                                        .optimizer = job->optimizer,
-                                        .max_norm = job->max_norm,
-                                        .sums_microbatches = job->sums_microbatches,
-                                        .alloc_bias_bytes = job->alloc_bias_bytes,
-                                        .log = run->log,
-                                        .at_end = job->at_end ? end_rank : NULL,
-                                        .at_end_context = run};
+    const struct execute_setup setup = {
+        .program = job->program,
+        .placement = job->placement,
+        .rank = run->rank,
+        .device = job->device,
+        .device_self = device,
+        .device_setup = {.rank = run->rank,
+                         .ranks = job->ranks,
+                         .debug = job->debug,
+                         .timeout_ns = job->timeout_ns,
+                         .transport = run->transport,
+                         .transport_self = run->transport_self,
+                         .observe = is_observed(job) ? fail_on_purpose : NULL,
+                         .observe_context = run},
+        .values = values,
+        .optimizer = job->optimizer,
+        .max_norm = job->max_norm,
+        .sums_microbatches = job->sums_microbatches,
+        .alloc_bias_bytes = job->alloc_bias_bytes,
+        .log = run->log,
+        .at_end = job->at_end ? end_rank : NULL,
+        .at_end_context = run};
     struct executor *executor = executor_new(&setup);
     const enum status status = exec_program(job->program, EXEC_EXPANDED, job->placement, job->steps,
                                             &execute_backend, executor, err);
@@ -169,7 +193,7 @@ static enum status execute(struct rank_run *run, struct host_device *device,
 
 static enum status run_all(struct rank_run *run, struct err *err)
 {
-    struct host_device *device = host_device_new();
+    void *device = run->job->device->make();
     struct values values;
     enum status status = STATUS_OK;
 
@@ -181,29 +205,69 @@ static enum status run_all(struct rank_run *run, struct err *err)
         status = run->job->values(run->job->context, run->rank, &values, err);
     if (status == STATUS_OK)
         status = execute(run, device, &values, err);
+    run->job->device->free(device);
+    return status;
+}
+
+/* Notes how it ended; the transport stays open. */
+static enum status run_and_note(struct rank_run *run, struct err *err)
+{
+    struct rank_log *mine = &run->log->rank[run->rank];
+    struct err why = {0};
+
+    arena_init(&run->arena);
+    const enum status status = run_all(run, &why);
+    mine->status = status;
+    mine->err = why;
+    mine->ended = true;
+    return status == STATUS_OK ? status : err_set(err, status, "%s", why.text);
+}
+
+static void end(struct rank_run *run)
+{
     if (run->transport)
         run->transport->close(run->transport_self);
-    host_device_free(device);
-    return status;
+    arena_release(&run->arena);
 }
 
 enum status run_rank(const struct run_job *job, uint32_t rank,
                      const struct transport_ops *transport, void *transport_self,
                      struct run_log *log, struct err *err)
 {
-    struct rank_log *mine = &log->rank[rank];
     struct rank_run run = {.job = job,
                            .rank = rank,
                            .transport = transport,
                            .transport_self = transport_self,
                            .log = log};
-    struct err why = {0};
+    const enum status status = run_and_note(&run, err);
 
-    arena_init(&run.arena);
-    const enum status status = run_all(&run, &why);
-    arena_release(&run.arena);
-    mine->status = status;
-    mine->err = why;
-    mine->ended = true;
-    return status == STATUS_OK ? status : err_set(err, status, "%s", why.text);
+    end(&run);
+    return status;
+}
+
+/* What the first rank that failed says; which of them was the cause nobody knows. */
+static enum status judge(const struct run_log *log, struct err *err)
+{
+    for (uint32_t r = 0; r < log->ranks; r++)
+        if (log->rank[r].status != STATUS_OK)
+            return err_set(err, log->rank[r].status, "rank %u: %s", r, log->rank[r].err.text);
+    return STATUS_OK;
+}
+
+enum status run_launched(const struct run_job *job, uint32_t rank,
+                         const struct transport_ops *transport, void *transport_self,
+                         struct run_log *log, struct err *err)
+{
+    struct rank_run run = {.job = job,
+                           .rank = rank,
+                           .transport = transport,
+                           .transport_self = transport_self,
+                           .log = log};
+    struct err own;
+    enum status status = run_and_note(&run, &own);
+    const enum status gathered = run_log_gather(log, rank, transport, transport_self, err);
+
+    status = judge(log, err);
+    end(&run);
+    return status == STATUS_OK ? gathered : status;
 }

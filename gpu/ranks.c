@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "gpu/stop_signal.h"
+
 enum { POLL_NS = 2000000, GRACE_NS = 2000000000 };
 
 struct family {
@@ -26,6 +28,7 @@ struct family {
     uint64_t progress;
     int64_t progress_ns; /* when it was seen to change last */
     bool hung;
+    int stopped_by; /* the signal that this process had to end them for, or 0 */
 };
 
 static int64_t now_ns(void)
@@ -51,12 +54,15 @@ static void be_rank(const struct run_job *job, uint32_t rank, struct shm_region 
 static enum status fork_all(struct family *family, struct err *err)
 {
     const struct run_job *job = family->job;
+    const pid_t me = getpid();
 
     fflush(NULL);
     for (uint32_t r = 0; r < job->ranks; r++) {
         const pid_t pid = fork();
-        if (pid == 0)
+        if (pid == 0) {
+            stop_signal_leave_to(me);
             be_rank(job, r, family->region, family->log);
+        }
         if (pid < 0)
             return err_set(err, STATUS_RUN, "rank %u could not be started: %s", r, strerror(errno));
         family->pids[r] = pid;
@@ -116,6 +122,14 @@ static void watch_progress(struct family *family)
     }
 }
 
+static void watch_signals(struct family *family)
+{
+    if (family->stopped_by > 0 || !stop_signal_came())
+        return;
+    family->stopped_by = stop_signal_came();
+    kill_all(family);
+}
+
 static void wait_all(struct family *family)
 {
     family->progress_ns = now_ns();
@@ -128,12 +142,16 @@ static void wait_all(struct family *family)
             nanosleep(&(struct timespec){.tv_nsec = POLL_NS}, NULL);
             watch_progress(family);
         }
+        watch_signals(family);
     }
 }
 
 /* Why the run failed: what the rank said that did so first, or how it died. */
 static enum status judge(const struct family *family, struct err *err)
 {
+    if (family->stopped_by > 0)
+        return err_set(err, STATUS_RUN, "stopped by signal %d (%s)", family->stopped_by,
+                       strsignal(family->stopped_by));
     if (family->hung)
         return err_set(err, STATUS_RUN, "no rank did anything for %" PRId64 " s; see --timeout",
                        (family->job->timeout_ns + GRACE_NS) / 1000000000);

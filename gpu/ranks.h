@@ -13,6 +13,7 @@
 struct run_job {
     const struct program *program;
     const struct placement *placement;
+    const struct device_ops *device;
     uint32_t ranks, steps;
     uint64_t settings_hash; /* of what ranks have to agree on beside program and placement */
     struct optimizer_options optimizer;
@@ -29,12 +30,18 @@ struct run_job {
     enum status (*at_end)(void *context, uint32_t rank, struct executor *executor, struct err *err);
 };
 
-/* Forks all ranks and waits for them. STATUS_RUN with who failed first, why, and where. */
+/* Forks all ranks and waits for them. STATUS_RUN with who failed first, why, and where; or with the
+   signal that ended them, where the caller watches for one (gpu/stop_signal.h). */
 enum status run_forked(const struct run_job *job, struct run_log *log, struct err *err);
 
-/* This process is the rank; transport NULL where it is alone. */
+/* This process is the rank, and the log is shared with others; transport NULL where it is alone. */
 enum status run_rank(const struct run_job *job, uint32_t rank,
                      const struct transport_ops *transport, void *transport_self,
                      struct run_log *log, struct err *err);
+
+/* The same where ranks share no memory: the log is gathered at the end, by all. */
+enum status run_launched(const struct run_job *job, uint32_t rank,
+                         const struct transport_ops *transport, void *transport_self,
+                         struct run_log *log, struct err *err);
 
 #endif

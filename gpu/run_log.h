@@ -27,21 +27,23 @@ struct rank_log {
     _Atomic uint32_t last_task[STREAM_N]; /* 1 + the task that a stream finished last */
     _Atomic uint32_t step;                /* that the host is in */
     _Atomic bool ended;
+    bool agreed; /* with all others, on what is run */
     enum status status;
     struct err err;
     struct memory_check checks[MEMORY_CHECKS];
     uint32_t n_check;
-    uint64_t hash;   /* of program, placement and layout */
-    uint64_t instrs; /* issued by the host once all is bound, and how long it was at them */
-    int64_t issue_ns;
+    uint64_t hash;               /* of program, placement and layout */
+    uint64_t instrs;             /* issued by the host once all is bound */
+    int64_t issue_ns;            /* how long it was at them, by the clock on the wall */
+    int64_t issue_cpu_ns;        /* CPU time of its thread in the steps that have them */
     struct task_time *times;     /* [step 0 … steps][task] */
     struct step_result *results; /* [step 0 … steps] */
-    uint64_t *not_finite;        /* elements of gradients, [step 0 … steps] */
 };
 
 struct run_log {
     uint32_t ranks, steps, n_task;
-    size_t bytes;
+    size_t bytes, rank_bytes; /* all of it; the arrays of a rank, which lie together */
+    bool is_whole;            /* of launched ranks: it was gathered */
     struct rank_log *rank;
 };
 
@@ -49,6 +51,14 @@ struct run_log {
 enum status run_log_new(uint32_t ranks, uint32_t steps, uint32_t n_task, struct run_log **out,
                         struct err *err);
 void run_log_free(struct run_log *log);
+
+/*
+ * From ranks that share no memory: what each has noted, to all. To be called by every rank when its
+ * own part is done. Where some did not answer, what others said is there, and STATUS_RUN is returned.
+ */
+enum status run_log_gather(struct run_log *log, uint32_t rank,
+                           const struct transport_ops *transport, void *transport_self,
+                           struct err *err);
 
 static inline struct task_time *rank_log_time(const struct run_log *log, uint32_t rank,
                                               uint32_t step, uint32_t task)

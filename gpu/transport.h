@@ -52,11 +52,13 @@ struct shm_transport *shm_transport_new(struct shm_region *region); /* in the ra
 void shm_transport_free(struct shm_transport *transport);
 
 /* gpu/mpi_transport.c, where the program is built with MPI. It starts and ends MPI, so that there is
-   one in a process; rank and ranks are the launcher's. */
+   one in a process; rank and ranks are the launcher's. After a failure the control group alone still
+   exchanges, with little patience, so that ranks can say how they ended. together: all ranks free
+   theirs, so that MPI can be finished. */
 struct mpi_transport;
 extern const struct transport_ops mpi_transport_ops;
 enum status mpi_transport_new(uint32_t *rank, uint32_t *ranks, struct mpi_transport **out,
                               struct err *err);
-void mpi_transport_free(struct mpi_transport *transport);
+void mpi_transport_free(struct mpi_transport *transport, bool together);
 
 #endif

@@ -4,7 +4,9 @@
  *
  * Work is made once for a placed step (gpu/bind.h) and submitted at each launch, so that it is
  * constant from then on. It belongs to whoever bound it and outlives the device's last use. Nothing
- * here decides: order, addresses and factors are the program's and the placement's.
+ * here decides: order, addresses and factors are the program's and the placement's. Operands and the
+ * state are the device's; lists and tables are the host's, and a device that cannot read them makes
+ * copies of its own.
  */
 #ifndef GPU_WORK_H
 #define GPU_WORK_H
@@ -23,7 +25,7 @@ enum work_kind {
     WORK_COLLECTIVE,
     WORK_SQUARES, /* sum of squares of a list, or whether all is finite, to a number */
     WORK_SCALE,   /* a list in place, so that a norm is not passed */
-    WORK_UPDATE,  /* the optimizer */
+    WORK_UPDATE,  /* the optimizer, and the count of gradients that are not finite */
     WORK_LOSS,    /* the step's loss to a number */
     WORK_VERDICT, /* whether the scaler found what is not finite: the step's optimizer stands still */
     WORK_STEP_END /* notes the loss, and makes the state ready for the next step */
@@ -103,8 +105,9 @@ struct work_update {
 
 /* What a step leaves to whoever asked for it. */
 struct step_result {
-    double loss;  /* this rank's, mean over its microbatches */
-    bool skipped; /* the scaler found what is not finite */
+    double loss;         /* this rank's, mean over its microbatches */
+    uint64_t not_finite; /* elements of gradients that the optimizer read */
+    bool skipped;        /* the scaler found what is not finite */
     bool ended;
 };
 
@@ -112,6 +115,7 @@ struct work {
     uint8_t kind;
     uint32_t n; /* of PACK, POST, UPDATE …: how many stand behind the pointer */
     struct step_state *state;
+    void *prepared; /* the device's own, while it is prepared */
     union {
         struct work_fill fill;
         struct work_give give;

@@ -56,6 +56,23 @@ enum status cost_ns(double seconds, bool has_work, int64_t *out, struct err *err
     return STATUS_OK;
 }
 
+/* A GPU lacks a kernel where its rate is 0. */
+static enum status check_kernels(const struct cluster *cluster, const struct plan_options *options,
+                                 struct err *err)
+{
+    const struct cost_rates rates = cost_rates_of(cluster, SPREAD_MID, options);
+
+    if (cluster->has_prices)
+        return STATUS_OK;
+    if (options->linear_fp8 && rates.fp8_flops == 0)
+        return err_set(err, STATUS_USAGE, "cluster '%s' has no rates for products in fp8",
+                       cluster->name);
+    if (rates.attention_derate == 0)
+        return err_set(err, STATUS_USAGE, "cluster '%s' has no rates for this attention kernel",
+                       cluster->name);
+    return STATUS_OK;
+}
+
 static enum status check_plan(const struct cluster *cluster, const struct plan *plan,
                               struct err *err)
 {
@@ -67,18 +84,33 @@ static enum status check_plan(const struct cluster *cluster, const struct plan *
     if (!cluster->has_prices && plan->param_dtype != DTYPE_BF16)
         return err_set(err, STATUS_USAGE, "cluster '%s' has no rates for compute in %s, only bf16",
                        cluster->name, dtype_name(plan->param_dtype));
-    return STATUS_OK;
+    return check_kernels(cluster, &plan->options, err);
 }
 
-static enum status body_from_rates(struct pricing *p, const struct body *body, struct price *out,
+/* The head's product stays in BF16 (spec COST 3). */
+static bool multiplies_in_fp8(const struct pricing *p, uint32_t body)
+{
+    const struct body_table *table = p->program->bodies;
+
+    if (!p->program->plan->options.linear_fp8)
+        return false;
+    for (uint32_t i = 0; i < table->n_pair; i++)
+        if (table->pairs[i].forward == body || table->pairs[i].backward == body)
+            return table->pairs[i].kind != BODY_HEAD;
+    return false;
+}
+
+static enum status body_from_rates(struct pricing *p, uint32_t id, struct price *out,
                                    struct err *err)
 {
+    const struct body *body = &p->program->bodies->bodies[id];
+    const bool fp8 = multiplies_in_fp8(p, id);
     double sum_s = 0, last_s = 0;
     enum status status;
 
     for (uint32_t i = 0; i < body->n_op; i++) {
         const struct op *op = &p->program->bodies->ops[body->op + i];
-        last_s = cost_op_s(&p->rates, op);
+        last_s = fp8 ? cost_op_fp8_s(&p->rates, op) : cost_op_s(&p->rates, op);
         sum_s += last_s;
         cost_extent_op(&p->extent, op);
     }
@@ -108,7 +140,7 @@ static enum status price_body(struct pricing *p, const struct task *task, struct
     if (!known->known && p->cluster->has_prices)
         body_from_prices(p, body, &known->price);
     else if (!known->known)
-        status = body_from_rates(p, body, &known->price, err);
+        status = body_from_rates(p, task->body, &known->price, err);
     known->known = true;
     *out = known->price;
     return status;
@@ -235,7 +267,7 @@ enum status cost_price(const struct cluster *cluster, enum spread spread,
     if ((status = check_plan(cluster, program->plan, err)))
         return status;
     if (!cluster->has_prices) {
-        p.rates = cost_rates_at(cluster, spread);
+        p.rates = cost_rates_of(cluster, spread, &program->plan->options);
         p.straggler_factor = cost_straggler_factor(&p.rates, (double)program->plan->world);
         cost_extent_init(&p.extent, program->plan);
     }

@@ -15,11 +15,17 @@ struct cost_rates {
 };
 struct cost_rates cost_rates_at(const struct cluster *cluster, enum spread spread);
 
+/* The same where a plan chooses its attention kernel. */
+struct cost_rates cost_rates_of(const struct cluster *cluster, enum spread spread,
+                                const struct plan_options *options);
+
 /* Sections 1 to 3. */
 double cost_gemm_s(const struct cost_rates *r, double m, double n, double k);
 double cost_attention_s(const struct cost_rates *r, double rows, double seq, double head_dim);
 double cost_memory_s(const struct cost_rates *r, double bytes);
 double cost_op_s(const struct cost_rates *r, const struct op *op); /* by kind and pass */
+/* The same, but a product of a linear layer is one in FP8, with the casts of what it reads. */
+double cost_op_fp8_s(const struct cost_rates *r, const struct op *op);
 
 /* Section 3.1: launches of a kernel family that reaches this fraction of the memory bandwidth. */
 double cost_copy_s(const struct cost_rates *r, double launches, double bytes, double fraction);

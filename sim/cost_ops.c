@@ -27,6 +27,22 @@ struct cost_rates cost_rates_at(const struct cluster *cluster, enum spread sprea
     };
 }
 
+/* The factor of narrow heads was measured on kernels that came after Triton's (section 2). */
+struct cost_rates cost_rates_of(const struct cluster *cluster, enum spread spread,
+                                const struct plan_options *options)
+{
+    struct cost_rates rates = cost_rates_at(cluster, spread);
+    const double derates[ATTENTION_N] = {[ATTENTION_SDPA] = rates.attention_derate,
+                                         [ATTENTION_FA3] = rates.fa3_derate,
+                                         [ATTENTION_FA4] = rates.fa4_derate,
+                                         [ATTENTION_TRITON_2023] = rates.triton_2023_derate};
+
+    rates.attention_derate = derates[options->attention];
+    if (options->attention == ATTENTION_TRITON_2023)
+        rates.attention_head64 = 1;
+    return rates;
+}
+
 double cost_gemm_s(const struct cost_rates *r, double m, double n, double k)
 {
     const double flops_s =
@@ -44,13 +60,13 @@ double cost_attention_s(const struct cost_rates *r, double rows, double seq, dou
     return flops / (r->gemm_flops * efficiency * (seq / (seq + r->attention_s0)));
 }
 
-/* No kernel of it was measured: it is taken to reach what attention reaches on long sequences. */
+/* Against what attention reaches on long sequences. */
 static double delta_rule_s(const struct cost_rates *r, const struct op *op)
 {
     uint64_t flops = 0;
     op_flops(op, &flops); /* in range: the builder refuses what is not */
-    const double flops_s =
-        (double)flops / (r->gemm_flops * r->attention_efficiency * r->attention_derate);
+    const double efficiency = r->attention_efficiency * r->attention_derate * r->delta_rule;
+    const double flops_s = (double)flops / (r->gemm_flops * efficiency);
     return fmax(flops_s, cost_memory_s(r, (double)op->bytes));
 }
 
@@ -76,6 +92,30 @@ double cost_op_s(const struct cost_rates *r, const struct op *op)
         break;
     }
     return cost_memory_s(r, (double)op->bytes);
+}
+
+/*
+ * Of its own shape: inputs are scaled and cast in forward (5 bytes an element), gradients of outputs
+ * in backward (7), and inputs once more, transposed, for the gradient of the weight (2): section 3.
+ * Each is the first operand of the product, m by k or k by m.
+ */
+double cost_op_fp8_s(const struct cost_rates *r, const struct op *op)
+{
+    static const double cast_bytes[] = {
+        [PASS_FORWARD] = 5, [PASS_RECOMPUTE] = 5, [PASS_DGRAD] = 7, [PASS_WGRAD] = 2};
+    const struct cost_rates fp8 = {
+        .gemm_flops = r->fp8_flops,
+        .gemm_start_s = r->gemm_start_s,
+        .gemm_efficiency = r->fp8_efficiency,
+        .gemm_derate = r->fp8_derate,
+        .gemm_k0 = r->gemm_k0,
+        .memory_bytes_per_s = r->memory_bytes_per_s,
+    };
+
+    if (op_kind_cost(op->kind) != COST_GEMM)
+        return cost_op_s(r, op);
+    return cost_op_s(&fp8, op) +
+           cost_memory_s(r, cast_bytes[op->pass] * (double)op->m * (double)op->k);
 }
 
 double cost_copy_s(const struct cost_rates *r, double launches, double bytes, double fraction)

@@ -189,11 +189,18 @@ static double cast_s(const struct unit_task *t)
     return bytes / (t->r->memory_bytes_per_s * t->r->copy_cast);
 }
 
-/* Fused AdamW, states in the storage dtype: reads four, writes three; SGD two and one. */
+/*
+ * How often an update reads or writes a number for each element of the shards, states in their dtype:
+ * fused AdamW reads four and writes three, SGD two and one; one operation after another goes over
+ * them three times as often (spec COST 3.1: 28, 84 and 92 bytes of FP32).
+ */
 static double optimizer_s(const struct unit_task *t, double bytes)
 {
-    const bool is_sgd = t->program->plan->options.optimizer == OPTIMIZER_SGD;
-    return plain_s(t, (is_sgd ? 3 : 7) * bytes);
+    static const double passes[OPTIMIZER_N] = {[OPTIMIZER_ADAMW] = 7,
+                                               [OPTIMIZER_SGD] = 3,
+                                               [OPTIMIZER_ADAMW_FOREACH] = 21,
+                                               [OPTIMIZER_ADAMW_COMPOSER] = 23};
+    return plain_s(t, passes[t->program->plan->options.optimizer] * bytes);
 }
 
 static double bytes_s(const struct unit_task *t)

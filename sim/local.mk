@@ -32,7 +32,10 @@ sim_libsim_a_SOURCES = \
 # src/cluster.c has the table and parses; it includes the strings.
 clusters = \
 	sim/clusters/h100-sxm.json \
+	sim/clusters/h100-96g-500w.json \
 	sim/clusters/h200-sxm.json \
+	sim/clusters/b200-sxm.json \
+	sim/clusters/gb200.json \
 	sim/clusters/a100-sxm-80g.json \
 	sim/clusters/a100-sxm-40g.json \
 	sim/clusters/toy.json

@@ -163,6 +163,25 @@ enum ops_profile { OPS_TORCH_EAGER, OPS_TORCH_COMPILE, OPS_NATIVE, OPS_PROFILE_N
 enum norm_kind { NORM_FUSED, NORM_COMPOSITE, NORM_KIND_N };
 enum checkpointing { AC_NONE, AC_FULL, AC_OP, AC_N };
 
+/*
+ * Cross entropy of the logits (spec MEMORY 4): their cast to FP32 is the loss's (EAGER), or the
+ * model's, whose caller keeps it (EAGER_MODEL), or there is none (EAGER_BF16); or one kernel for
+ * all of it, handwritten or a compiler's. X(ENUM, name)
+ */
+#define LOSSES(X)                 \
+    X(EAGER, "eager")             \
+    X(EAGER_MODEL, "eager-model") \
+    X(EAGER_BF16, "eager-bf16")   \
+    X(FUSED, "fused")             \
+    X(COMPILED, "compiled")
+
+enum loss_kind {
+#define X(id, name) LOSS_##id,
+    LOSSES(X)
+#undef X
+        LOSS_N
+};
+
 /* Tokens of a chunk of the delta rule, as fla's kernels have it. */
 enum { DELTA_CHUNK = 64 };
 
@@ -171,15 +190,18 @@ struct body_options {
     enum dtype compute;  /* of activations: src/body_builder.h says how exact */
     enum ops_profile ops;
     enum norm_kind norm;
+    enum loss_kind loss;
     enum checkpointing ac;
-    uint64_t ac_every; /* blocks K, 2K, ... are checkpointed, the others not; 0: all are */
+    uint64_t ac_every;  /* blocks K, 2K, ... are checkpointed, the others not; 0: all are */
+    uint64_t ac_layers; /* the first so many blocks are, the others not; 0: all are */
 };
 
 /* Of the block with this layer. */
 static inline enum checkpointing body_options_ac(const struct body_options *options, uint16_t layer)
 {
-    const bool is_left_out = options->ac_every > 0 && (layer + 1) % options->ac_every != 0;
-    return is_left_out ? AC_NONE : options->ac;
+    const bool is_between = options->ac_every > 0 && (layer + 1) % options->ac_every != 0;
+    const bool is_behind = options->ac_layers > 0 && layer >= options->ac_layers;
+    return is_between || is_behind ? AC_NONE : options->ac;
 }
 
 #define NO_PAIR UINT32_MAX

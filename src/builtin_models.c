@@ -67,8 +67,10 @@ const struct builtin_model builtin_models[] = {
     /*    name            L   hidden   FFN  heads  kv   vocab   seq */
     LLAMA("llama2-7b",    32,  4096, 11008,  32,  32,  32000, 4096),
     LLAMA("llama2-13b",   40,  5120, 13824,  40,  40,  32000, 4096),
+    LLAMA("llama2-34b",   48,  8192, 22016,  64,   8,  32000, 4096),
     LLAMA("llama2-70b",   80,  8192, 28672,  64,   8,  32000, 4096),
     LLAMA("llama3-8b",    32,  4096, 14336,  32,   8, 128256, 8192),
+    LLAMA("llama3-13b-kempner", 40, 5120, 17920, 40, 8, 128256, 4096),
     LLAMA("llama3-70b",   80,  8192, 28672,  64,   8, 128256, 8192),
     LLAMA("llama3-405b", 126, 16384, 53248, 128,   8, 128256, 8192),
     LLAMA("llama-tiny",    2,    64,   160,   4,   2,    256,   64),

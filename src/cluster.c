@@ -191,3 +191,18 @@ enum status cluster_open(const char *what, struct arena *arena, struct cluster *
         *out = cluster;
     return status;
 }
+
+enum status cluster_set_nic(struct cluster *cluster, double gbit_per_s, struct err *err)
+{
+    const double bytes_per_s = gbit_per_s * 1e9 / 8;
+
+    if (cluster->has_prices)
+        return err_set(err, STATUS_USAGE, "cluster '%s' has prices and no network, leave nic out",
+                       cluster->name);
+    if (!(bytes_per_s >= 1e7 && bytes_per_s <= 1e14))
+        return err_set(err, STATUS_USAGE, "nic: %g Gbit/s is nothing that an adapter has",
+                       gbit_per_s);
+    cluster->nic_bytes_per_s =
+        (struct rate){.at = {bytes_per_s, bytes_per_s, bytes_per_s}, .source = "asked for"};
+    return STATUS_OK;
+}

@@ -54,7 +54,8 @@ struct rate {
 /*
  * X(member, section, key, unit, more_is_faster, least, most). Bounds are of the file's number, both
  * allowed. A share of what a data sheet promises ends at 1, a factor on what a formula says at 2.
- * What divides a time stays so far above 0 that no price is out of range.
+ * What divides a time stays so far above 0 that no price is out of range; where 0 is allowed it says
+ * that the GPU has no such thing, and a plan that asks for it is refused.
  */
 #define CLUSTER_RATES(X)                                                        \
     X(gemm_flops, "gemm", "bf16_tflops", 1e12, true, 0.1, 1e6)                  \
@@ -62,10 +63,17 @@ struct rate {
     X(gemm_efficiency, "gemm", "efficiency", 1, true, 1e-2, 1)                  \
     X(gemm_k0, "gemm", "k0", 1, false, 0, 1e4)                                  \
     X(gemm_derate, "gemm", "derate", 1, true, 1e-2, 2)                          \
+    X(fp8_flops, "gemm", "fp8_tflops", 1e12, true, 0, 1e6)                      \
+    X(fp8_efficiency, "gemm", "fp8_efficiency", 1, true, 1e-2, 1)               \
+    X(fp8_derate, "gemm", "fp8_derate", 1, true, 1e-2, 2)                       \
     X(attention_efficiency, "attention", "efficiency", 1, true, 1e-2, 1)        \
     X(attention_s0, "attention", "s0_tokens", 1, false, 0, 1e5)                 \
     X(attention_head64, "attention", "head64_factor", 1, true, 1e-2, 2)         \
+    X(delta_rule, "attention", "delta_rule_factor", 1, true, 1e-2, 10)          \
     X(attention_derate, "attention", "derate", 1, true, 1e-2, 2)                \
+    X(fa3_derate, "attention", "fa3_derate", 1, true, 0, 2)                     \
+    X(fa4_derate, "attention", "fa4_derate", 1, true, 0, 2)                     \
+    X(triton_2023_derate, "attention", "triton_2023_derate", 1, true, 0, 2)     \
     X(memory_bytes_per_s, "memory", "tb_per_s", 1e12, true, 1e-3, 1e3)          \
     X(memory_efficiency, "memory", "efficiency", 1, true, 1e-2, 1)              \
     X(memory_slowdown, "memory", "slowdown", 1, false, 0.1, 10)                 \
@@ -164,6 +172,9 @@ const struct rate *cluster_rate(const struct cluster *cluster, const struct rate
 /* what: a built-in name or a file. STATUS_USAGE (nearest name) or STATUS_INPUT. */
 enum status cluster_open(const char *what, struct arena *arena, struct cluster *out,
                          struct err *err);
+
+/* Another network adapter for each GPU. STATUS_USAGE for a cluster with prices, which has none. */
+enum status cluster_set_nic(struct cluster *cluster, double gbit_per_s, struct err *err);
 
 struct builtin_cluster {
     const char *name, *json;

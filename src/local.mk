@@ -8,11 +8,20 @@ src_libcli_a_SOURCES = \
 	src/cli/bench.c \
 	src/cli/bench.h \
 	src/cli/bench_folder.c \
+	src/cli/bench_host.c \
+	src/cli/bench_host.h \
+	src/cli/bench_pack.c \
+	src/cli/bench_run.c \
 	src/cli/bench_sim.c \
 	src/cli/bench_step.c \
 	src/cli/bench_store.c \
 	src/cli/bench_trace.c \
+	src/cli/calibrate.h \
+	src/cli/calibrate_comm.c \
+	src/cli/calibrate_device.c \
+	src/cli/calibrate_ops.c \
 	src/cli/cmd_bench.c \
+	src/cli/cmd_calibrate.c \
 	src/cli/cmd_check.c \
 	src/cli/cmd_cluster.c \
 	src/cli/cmd_compare.c \
@@ -24,6 +33,7 @@ src_libcli_a_SOURCES = \
 	src/cli/cmd_run.c \
 	src/cli/cmd_sim.c \
 	src/cli/cmd_trace.c \
+	src/cli/cmd_validate.c \
 	src/cli/command.h \
 	src/cli/compare.c \
 	src/cli/compare.h \
@@ -76,6 +86,8 @@ src_libcli_a_SOURCES = \
 	src/cli/remedy.h \
 	src/cli/run_debug.c \
 	src/cli/run_debug.h \
+	src/cli/run_execute.c \
+	src/cli/run_execute.h \
 	src/cli/run_job.c \
 	src/cli/run_job.h \
 	src/cli/run_json.c \
@@ -89,7 +101,16 @@ src_libcli_a_SOURCES = \
 	src/cli/stored_run.c \
 	src/cli/stored_run.h \
 	src/cli/term.c \
-	src/cli/term.h
+	src/cli/term.h \
+	src/cli/validate.c \
+	src/cli/validate.h \
+	src/cli/validate_command.c \
+	src/cli/validate_diagnosis.c \
+	src/cli/validate_habits.c \
+	src/cli/validate_json.c \
+	src/cli/validate_markdown.c \
+	src/cli/validate_stats.c \
+	src/cli/validate_text.c
 
 noinst_LIBRARIES += src/libcore.a
 src_libcore_a_SOURCES = \
@@ -141,11 +162,15 @@ src_libcore_a_SOURCES = \
 	src/builtin_models.c \
 	src/cluster.c \
 	src/cluster.h \
+	src/cluster_file.c \
+	src/cluster_file.h \
 	src/cluster_json.c \
 	src/cluster_json.h \
 	src/cluster_prices.c \
 	src/cluster_reader.c \
 	src/cluster_reader.h \
+	src/csv.c \
+	src/csv.h \
 	src/dtype.c \
 	src/dtype.h \
 	src/eligible.c \
@@ -166,6 +191,8 @@ src_libcore_a_SOURCES = \
 	src/layout.h \
 	src/lora.c \
 	src/lora.h \
+	src/measured.c \
+	src/measured.h \
 	src/memory_class.h \
 	src/memory_curve.c \
 	src/memory_curve.h \
@@ -244,8 +271,9 @@ src_libcore_a_SOURCES = \
 	src/verify_operands.c
 
 # The libraries in link order: users first, then what they use.
-unshard_libs = sim/libsim.a gpu/libgpu.a traces/libtraces.a db/libdb.a src/libcore.a
-unshard_libs += $(SQLITE_LIBS) $(CJSON_LIBS) $(ZLIB_LIBS) $(OPENBLAS_LIBS) $(MPI_LIBS) $(CUDA_LIBS) -lm -lpthread
+own_libs = sim/libsim.a gpu/libgpu.a traces/libtraces.a db/libdb.a src/libcore.a
+outside_libs = $(SQLITE_LIBS) $(CJSON_LIBS) $(ZLIB_LIBS) $(OPENBLAS_LIBS) $(MPI_LIBS) -lm -lpthread
+unshard_libs = $(own_libs) $(CUDA_LIBS) $(outside_libs)
 
 # Remade only when the version changes; needed by one file alone.
 src/version.h: FORCE

@@ -347,3 +347,16 @@ enum status model_open_json(const char *json, const char *name, uint64_t layers,
         status = read_document(&doc, name, arena, &source, err);
     return status ? status : make_and_check(&source, layers, arena, out, err);
 }
+
+enum status model_set_positions(struct model *model, uint64_t positions, struct arena *arena,
+                                struct err *err)
+{
+    if (model->dims.positions == 0)
+        return err_set(err, STATUS_USAGE, "'%s' learns no positions, leave them out", model->name);
+    struct model again = {.name = model->name, .arch = model->arch, .dims = model->dims};
+    again.dims.positions = positions;
+    const enum status status = again.arch->build(&again.dims, arena, &again, err);
+    if (!status)
+        *model = again;
+    return status;
+}

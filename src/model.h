@@ -136,6 +136,10 @@ enum status model_open(const char *what, uint64_t layers, struct arena *arena, s
 enum status model_open_json(const char *json, const char *name, uint64_t layers,
                             struct arena *arena, struct model *out, struct err *err);
 
+/* Make it again with so many learned positions. STATUS_USAGE for a model that learns none. */
+enum status model_set_positions(struct model *model, uint64_t positions, struct arena *arena,
+                                struct err *err);
+
 /* Index of the module with this path, or -1. */
 int model_module(const struct model *model, const char *path);
 

@@ -142,6 +142,8 @@ struct body_options plan_body_options(const struct plan *plan)
                                  .compute = plan->param_dtype,
                                  .ops = o->ops,
                                  .norm = o->norm,
+                                 .loss = o->loss,
                                  .ac = o->ac,
-                                 .ac_every = o->ac_every};
+                                 .ac_every = o->ac_every,
+                                 .ac_layers = o->ac_layers};
 }

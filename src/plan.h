@@ -35,8 +35,35 @@ enum reshard {
 /* In which microbatches something is done. */
 enum microbatches { MICROBATCH_EVERY, MICROBATCH_LAST, MICROBATCHES_N };
 
-/* What updates the shards: AdamW has two moments and a counter for each, SGD nothing. */
-enum optimizer { OPTIMIZER_ADAMW, OPTIMIZER_SGD, OPTIMIZER_N };
+/*
+ * What updates the shards: AdamW has two moments and a counter for each, SGD nothing. AdamW as one
+ * kernel (fused), as one for each operation over lists of tensors (foreach), or as a loop over
+ * tensors, composer's DecoupledAdamW.
+ */
+enum optimizer {
+    OPTIMIZER_ADAMW,
+    OPTIMIZER_SGD,
+    OPTIMIZER_ADAMW_FOREACH,
+    OPTIMIZER_ADAMW_COMPOSER,
+    OPTIMIZER_N
+};
+
+/*
+ * Whose attention kernel runs: that of PyTorch's scaled_dot_product_attention (FlashAttention 2),
+ * FlashAttention 3 or 4, or the Triton one of 2023. It changes times alone. X(ENUM, name)
+ */
+#define ATTENTIONS(X) \
+    X(SDPA, "sdpa")   \
+    X(FA3, "fa3")     \
+    X(FA4, "fa4")     \
+    X(TRITON_2023, "triton-2023")
+
+enum attention {
+#define X(id, name) ATTENTION_##id,
+    ATTENTIONS(X)
+#undef X
+        ATTENTION_N
+};
 
 /* Which system runs the units; a file of src/schedule/ each. X(ENUM, name) */
 #define SYSTEMS(X)    \
@@ -91,9 +118,12 @@ struct plan_options {
     const char *no_unshard_backward; /* patterns of units: set_unshard_in_backward(False); NULL */
     uint64_t prefetch, prefetch_backward; /* 0: implicit; k: explicit lists of depth k */
     enum checkpointing ac;
-    uint64_t ac_every; /* as in struct body_options */
+    uint64_t ac_every, ac_layers; /* as in struct body_options */
     enum ops_profile ops;
     enum norm_kind norm;
+    enum loss_kind loss;
+    enum attention attention;
+    bool linear_fp8; /* linear layers of blocks multiply in FP8; changes times alone */
     struct policy_options policy;
     enum microbatches sync;       /* set_requires_gradient_sync */
     enum microbatches all_reduce; /* set_requires_all_reduce, with replicas */

@@ -144,6 +144,12 @@ static enum status refuse_native(const struct model *model, const struct plan_op
         return err_set(err, STATUS_USAGE,
                        "norm composite is a way to run RMSNorm in PyTorch; ops native has one "
                        "operator, use norm fused");
+    if (options->loss != LOSS_EAGER)
+        return err_set(err, STATUS_USAGE,
+                       "the loss of ops native is one operator of its own; leave the option out");
+    if (options->optimizer != OPTIMIZER_ADAMW && options->optimizer != OPTIMIZER_SGD)
+        return err_set(err, STATUS_USAGE,
+                       "ops native has one AdamW; use optimizer adamw-fused, or sgd");
     return STATUS_OK;
 }
 

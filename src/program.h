@@ -236,7 +236,8 @@ static inline bool instr_has_buffer(enum instr_op op)
     X(PARTIAL, "partial", REDUCE_BUFFER)          \
     X(GRAD_SHARD, "grad_shard", SHARDED_GRAD)     \
     X(QUOTIENT, "quotient", TEMPORARY)            \
-    X(FLAT_GRAD, "flat_grad", UNSHARDED_GRAD)
+    X(FLAT_GRAD, "flat_grad", UNSHARDED_GRAD)     \
+    X(UPDATE_TEMP, "update_temp", TEMPORARY)
 
 enum buffer_role {
 #define X(id, name, memory_class) ROLE_##id,

@@ -15,7 +15,7 @@ _unshard_operands() {
     help) "$1" help | sed -n '/^commands:/,/^$/s/^  \([a-z]\{1,\}\) .*/\1/p' ;;
     sim | plan | explain) "$1" model list | sed 's/ .*//' ;;
     compare) echo last ;;
-    bench) echo sim store trace ;;
+    bench) echo host sim store trace ;;
     history) echo list ;;
     trace)
         case $3 in

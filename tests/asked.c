@@ -19,20 +19,27 @@ static void must(enum status status, const struct err *err)
         tap_bail(err->text);
 }
 
-void asked_model(struct arena *arena, struct model *out)
+static const struct dims tiny = {.layers = 1,
+                                 .hidden = 32,
+                                 .intermediate = 48,
+                                 .heads = 4,
+                                 .kv_heads = 2,
+                                 .head_dim = 8,
+                                 .vocab = 64,
+                                 .default_seq = 8};
+
+static void build_model(const char *family, const struct dims *dims, struct arena *arena,
+                        struct model *out)
 {
-    static const struct dims dims = {.layers = 1,
-                                     .hidden = 32,
-                                     .intermediate = 48,
-                                     .heads = 4,
-                                     .kv_heads = 2,
-                                     .head_dim = 8,
-                                     .vocab = 64,
-                                     .default_seq = 8};
     struct err err = {0};
 
-    *out = (struct model){.name = "tiny", .arch = arch_by_name("llama"), .dims = dims};
-    must(out->arch->build(&dims, arena, out, &err), &err);
+    *out = (struct model){.name = "tiny", .arch = arch_by_name(family), .dims = *dims};
+    must(out->arch->build(dims, arena, out, &err), &err);
+}
+
+void asked_model(struct arena *arena, struct model *out)
+{
+    build_model("llama", &tiny, arena, out);
 }
 
 /* Returns how many there are. */
@@ -76,16 +83,22 @@ static void mark_unused(struct made *made, const char *pattern)
     made->model.params = params;
 }
 
-void asked_init(struct made *made, const char *words, const char *unused)
+void asked_init_family(struct made *made, const char *family, const struct dims *dims,
+                       const char *words, const char *unused)
 {
     struct plan_options options;
     struct err err = {0};
 
     *made = (struct made){0};
     arena_init(&made->arena);
-    asked_model(&made->arena, &made->model);
+    build_model(family, dims, &made->arena, &made->model);
     if (unused != NULL)
         mark_unused(made, unused);
     must(asked_options(words, &made->arena, &options, &err), &err);
     make_finish(made, &options);
+}
+
+void asked_init(struct made *made, const char *words, const char *unused)
+{
+    asked_init_family(made, "llama", &tiny, words, unused);
 }

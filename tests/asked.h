@@ -18,5 +18,8 @@ enum status asked_options(const char *words, struct arena *arena, struct plan_op
  * parameters that do not reach the loss, or NULL. Ends the test where anything is refused.
  */
 void asked_init(struct made *made, const char *words, const char *unused);
+/* The same for any sizes of any family. */
+void asked_init_family(struct made *made, const char *family, const struct dims *dims,
+                       const char *words, const char *unused);
 
 #endif

@@ -23,6 +23,8 @@ while read -r bench keys; do
     done
     ok "$bench leaves no file behind" empty "$TMPDIR"
 done <<END
+host instructions tasks pack_same_l2_percent pack_narrow_l3_percent pack_widen_ram_percent \
+host_instr_us host_instr_wall_us overlap_block_percent overlap_ahead_percent
 sim instructions placed_steps verify_us engine_us place_us candidate_us
 store tasks samples large_tasks run_10k_ms run_10k_cpu_ms task_rows_per_s task_rows_per_cpu_s \
 history_list_ms history_list_cpu_ms
@@ -37,6 +39,13 @@ goal() { sed -n "s/^$1 .* \([<>] [0-9,]*\)  .*/\1/p" "$tmp/out"; }
 ok "a run has its goal beside it" test "$(goal run_10k_ms)" = "< 50"
 ok "rows have theirs" test "$(goal task_rows_per_s)" = "> 1,000,000"
 ok "CPU time has none" test -z "$(goal run_10k_cpu_ms)"
+
+ok "bench host" measures host
+ok "is no wider than a page" narrow "$tmp/out"
+ok "packing has its goal beside it" test "$(goal pack_same_l3_percent)" = "> 70"
+ok "an instruction has its" test "$(goal host_instr_us)" = "< 2"
+ok "what should be hidden a lower one" test "$(goal overlap_block_percent)" = "> 60"
+ok "and what cannot be an upper one" test "$(goal overlap_sync_percent)" = "< 10"
 
 TMPDIR=$tmp/missing
 for bench in store trace; do

@@ -14,8 +14,8 @@ static struct body_table bodies(enum checkpointing ac, uint64_t every)
 {
     struct dims dims = llama8b;
     dims.layers = LAYERS;
-    const struct body_options options = {1,          64, DTYPE_BF16,       OPS_TORCH_EAGER,
-                                         NORM_FUSED, ac, .ac_every = every};
+    const struct body_options options = {
+        .batch = 1, .seq = 64, .compute = DTYPE_BF16, .ac = ac, .ac_every = every};
     return default_bodies(&arch_llama, &dims, &options, &arena);
 }
 

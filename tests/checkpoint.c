@@ -183,6 +183,7 @@ static void test_any_two_plans(void)
         read.output_dtype = DTYPE_N;
         read.norm = write.norm;
         read.ops = write.ops;
+        read.loss = write.loss;
         if (dims.positions > 0)
             read.seq = write.seq;
         make_init_family(&from, family, &dims, &write);

@@ -110,6 +110,14 @@ static void fill_buffer(const struct made *made, uint32_t rank, const struct buf
         fill_group(made, rank % made->plan.shard_ranks, buffer, members);
 }
 
+static enum status read_at(void *context, void *to, const void *from, uint64_t bytes,
+                           struct err *err)
+{
+    (void)context, (void)err;
+    memcpy(to, from, bytes);
+    return STATUS_OK;
+}
+
 struct checkpoint_memory checkpoint_rig_memory(const struct made *made, uint32_t rank,
                                                struct arena *arena)
 {
@@ -123,7 +131,7 @@ struct checkpoint_memory checkpoint_rig_memory(const struct made *made, uint32_t
             buffer->role == ROLE_IGNORED)
             fill_buffer(made, rank, buffer, &memory->members[buffer->expanded], arena);
     }
-    return (struct checkpoint_memory){.context = memory, .member = member_at};
+    return (struct checkpoint_memory){.context = memory, .member = member_at, .read = read_at};
 }
 
 /* ---- a run's part -------------------------------------------------------------------------- */

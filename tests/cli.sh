@@ -87,7 +87,7 @@ ok "nothing to explain" complains 2 "no run or model" explain
 ok "a word that model does not know" complains 2 "did you mean 'list'?" model lst
 ok "model show without a model" complains 2 "no model" model show
 ok "model list with a model" complains 2 "extra argument" model list llama3-8b
-ok "bench without a benchmark" complains 2 "usage: unshard bench sim" bench
+ok "bench without a benchmark" complains 2 "usage: unshard bench host" bench
 ok "help of an unknown command" complains 2 "did you mean 'cluster'?" help clustr
 
 # --- files that make no sense: exit code 4, the file and the place
@@ -350,9 +350,9 @@ done
 for cluster in $clusters; do
     ok "cluster show $cluster" narrow cluster show "$cluster"
     ok "sim on $cluster, out of all measured ranges" narrow sim llama3-405b --layers 1 \
-        --cluster "$cluster" --seq 16 --gpus 1024
+        --cluster "$cluster" --seq 16 --gpus 1024 --nodes 256
 done
-for command in sim plan explain compare check model cluster history query trace bench help; do
+for command in sim plan run explain compare validate check model cluster history query trace bench help; do
     ok "help $command" narrow help $command
 done
 for command in help "model list" "cluster list" "bench sim"; do

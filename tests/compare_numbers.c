@@ -55,7 +55,12 @@ struct comparison comparison_of(const struct number_bound *bounds)
 void comparison_add(struct comparison *comparison, const char *tensor, struct numbers got,
                     struct numbers want)
 {
-    const double bound = bound_of(comparison->bounds, tensor);
+    comparison_add_bound(comparison, tensor, got, want, bound_of(comparison->bounds, tensor));
+}
+
+void comparison_add_bound(struct comparison *comparison, const char *tensor, struct numbers got,
+                          struct numbers want, double bound)
+{
     const double error = numbers_error(got, want);
 
     if (error > bound) {

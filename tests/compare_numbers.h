@@ -37,6 +37,9 @@ struct comparison {
 struct comparison comparison_of(const struct number_bound *bounds);
 void comparison_add(struct comparison *comparison, const char *tensor, struct numbers got,
                     struct numbers want);
+/* With a bound of its own, whatever the table says. */
+void comparison_add_bound(struct comparison *comparison, const char *tensor, struct numbers got,
+                          struct numbers want, double bound);
 /* Fails where nothing was added. The format says of what these are the tensors. */
 bool comparison_end(const struct comparison *comparison, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));

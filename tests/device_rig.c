@@ -10,7 +10,7 @@
 void device_rig_init(struct device_rig *rig, rig_call *call, void *context)
 {
     *rig = (struct device_rig){
-        .device = host_device_new(),
+        .device = host_device_ops.make(),
         .ops = &host_device_ops,
         .setup = {.ranks = 1, .n_event = 64, .timeout_ns = 5000000000},
         .works = calloc(RIG_MAX_WORK, sizeof(*rig->works)),
@@ -31,7 +31,7 @@ void device_rig_open(struct device_rig *rig)
 void device_rig_release(struct device_rig *rig)
 {
     rig->ops->close(rig->device);
-    host_device_free(rig->device);
+    rig->ops->free(rig->device);
     free(rig->works);
 }
 

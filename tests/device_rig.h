@@ -12,7 +12,7 @@ enum { RIG_MAX_WORK = 65536 };
 typedef enum status rig_call(void *context, uint64_t what, struct err *err);
 
 struct device_rig {
-    struct host_device *device;
+    void *device;
     const struct device_ops *ops;
     struct device_setup setup;
     struct work *works; /* [RIG_MAX_WORK]; those in use stay where they are */

@@ -94,7 +94,7 @@ if command -v bash >/dev/null; then
     ok "completes options" complete "--prefetch --prefetch-backward" unshard sim --pre
     ok "completes words of an option" complete "auto all-but-last" unshard sim x --reshard a
     ok "completes models" complete "llama3-405b" unshard sim llama3-4
-    ok "completes clusters" complete "h100-sxm h200-sxm" unshard sim llama3-8b --cluster h
+    ok "completes clusters" complete "h100-sxm h100-96g-500w h200-sxm" unshard sim llama3-8b --cluster h
     ok "completes after show" complete "toy" unshard cluster show t
     ok "completes what trace can do" complete "export" unshard trace e
     ok "completes the newest run" complete "last" unshard trace export l

@@ -28,7 +28,8 @@ static enum status failing_call(void *context, uint64_t what, struct err *err)
     case FAIL:
         return err_set(err, STATUS_INPUT, "no more input");
     case FAIL_LATER:
-        nap_ms(20);
+        while (!release)
+            nap_ms(1);
         return err_set(err, STATUS_RUN, "the second one");
     case HOLD:
         while (!release)
@@ -48,6 +49,18 @@ static void open_rig(struct device_rig *rig)
     device_rig_open(rig);
 }
 
+static void until_ran(int n)
+{
+    while (n_ran < n)
+        nap_ms(1);
+}
+
+static void until_failed(struct device_rig *rig)
+{
+    while (rig->ops->record(rig->device, 1, STREAM_AR, NULL) == STATUS_OK)
+        nap_ms(1);
+}
+
 static void test_first_stays(void)
 {
     static const char *const want = "stream 'C': no more input";
@@ -58,9 +71,12 @@ static void test_first_stays(void)
 
     open_rig(&rig);
     rig_submit(&rig, STREAM_RS, FAIL_LATER, NULL);
+    until_ran(1);
     rig_submit(&rig, STREAM_C, FINE, NULL);
     rig_submit(&rig, STREAM_C, FAIL, NULL);
-    nap_ms(40);
+    until_failed(&rig);
+    release = true;
+    nap_ms(5); /* time for the second one, that must change nothing */
     is_int(rig.ops->drain(rig.device, &err), STATUS_INPUT, "drain returns the status of a failure");
     is_str(err.text, want, "and its reason");
     err = (struct err){0};
@@ -84,8 +100,9 @@ static void test_drops(void)
     rig_submit(&rig, STREAM_RS, FINE, NULL);
     for (int i = 0; i < 100; i++)
         rig_submit(&rig, STREAM_C, FINE, NULL);
+    until_ran(1);
     rig_submit(&rig, STREAM_AG, FAIL, NULL);
-    nap_ms(10);
+    until_failed(&rig);
     release = true;
     const int64_t start_ns = bell_now_ns();
     device_rig_release(&rig);

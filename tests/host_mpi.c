@@ -53,6 +53,6 @@ int main(int argc, char **argv)
     if (loses)
         lose_a_rank(transport, rank, ranks);
     mpi_transport_ops.close(transport);
-    mpi_transport_free(transport);
+    mpi_transport_free(transport, true);
     return n_bad != 0;
 }

@@ -66,6 +66,16 @@ tests_libtest_a_SOURCES = \
 	tests/plan_rig.h \
 	tests/quoted.c \
 	tests/quoted.h \
+	tests/ranks_rig.c \
+	tests/ranks_rig.h \
+	tests/real_case.c \
+	tests/real_case.h \
+	tests/real_judge.c \
+	tests/real_judge.h \
+	tests/real_plans.c \
+	tests/real_plans.h \
+	tests/real_rig.c \
+	tests/real_rig.h \
 	tests/reference/ref_attention.c \
 	tests/reference/ref_delta.c \
 	tests/reference/ref_delta_rule.c \
@@ -80,12 +90,8 @@ tests_libtest_a_SOURCES = \
 	tests/reference/ref_tape.h \
 	tests/reference/ref_train.c \
 	tests/reference/reference.h \
-	tests/real_rig.c \
-	tests/real_rig.h \
 	tests/reference_rig.c \
 	tests/reference_rig.h \
-	tests/ranks_rig.c \
-	tests/ranks_rig.h \
 	tests/run_make.c \
 	tests/run_make.h \
 	tests/run_make_real.c \
@@ -109,6 +115,7 @@ tests_libtest_a_SOURCES = \
 LDADD = tests/libtest.a src/libcli.a $(unshard_libs)
 
 c_tests = \
+	tests/accuracy.t \
 	tests/alloc_fuzz.t \
 	tests/alloc_repeat.t \
 	tests/alloc_vectors.t \
@@ -136,6 +143,7 @@ c_tests = \
 	tests/cost_data.t \
 	tests/cost_formula.t \
 	tests/cost_unit.t \
+	tests/csv.t \
 	tests/divisors.t \
 	tests/eligible.t \
 	tests/engine.t \
@@ -156,6 +164,7 @@ c_tests = \
 	tests/knob_hashes.t \
 	tests/knobs.t \
 	tests/lora.t \
+	tests/measured.t \
 	tests/memory_curve.t \
 	tests/memory_published.t \
 	tests/mixed.t \
@@ -188,13 +197,23 @@ c_tests = \
 	tests/program.t \
 	tests/query.t \
 	tests/query_views.t \
-	tests/reduce.t \
+	tests/real_agree.t \
+	tests/real_dtypes.t \
+	tests/real_jitter.t \
+	tests/real_memory.t \
+	tests/real_numbers.t \
 	tests/real_oracle.t \
+	tests/real_order.t \
+	tests/real_waits.t \
+	tests/reduce_ranks.t \
+	tests/real_policies.t \
+	tests/real_random.t \
+	tests/real_same.t \
+	tests/real_scaler.t \
 	tests/reference_gradients.t \
 	tests/reference_oracle.t \
 	tests/reference_values.t \
 	tests/resume_faults.t \
-	tests/reduce_ranks.t \
 	tests/safetensors.t \
 	tests/safetensors_write.t \
 	tests/simulate.t \
@@ -215,6 +234,7 @@ c_tests = \
 	tests/verify_waits.t \
 	tests/what_if.t
 check_PROGRAMS += $(c_tests)
+tests_accuracy_t_SOURCES = tests/accuracy.c
 tests_alloc_fuzz_t_SOURCES = tests/alloc_fuzz.c
 tests_alloc_repeat_t_SOURCES = tests/alloc_repeat.c
 tests_alloc_vectors_t_SOURCES = tests/alloc_vectors.c
@@ -242,6 +262,7 @@ tests_cost_comm_t_SOURCES = tests/cost_comm.c
 tests_cost_data_t_SOURCES = tests/cost_data.c
 tests_cost_formula_t_SOURCES = tests/cost_formula.c
 tests_cost_unit_t_SOURCES = tests/cost_unit.c
+tests_csv_t_SOURCES = tests/csv.c
 tests_divisors_t_SOURCES = tests/divisors.c
 tests_eligible_t_SOURCES = tests/eligible.c
 tests_engine_t_SOURCES = tests/engine.c
@@ -262,6 +283,7 @@ tests_json_t_SOURCES = tests/json.c
 tests_knob_hashes_t_SOURCES = tests/knob_hashes.c
 tests_knobs_t_SOURCES = tests/knobs.c
 tests_lora_t_SOURCES = tests/lora.c
+tests_measured_t_SOURCES = tests/measured.c
 tests_memory_curve_t_SOURCES = tests/memory_curve.c
 tests_memory_published_t_SOURCES = tests/memory_published.c
 tests_mixed_t_SOURCES = tests/mixed.c
@@ -294,12 +316,23 @@ tests_plan_rank_t_SOURCES = tests/plan_rank.c
 tests_program_t_SOURCES = tests/program.c
 tests_query_t_SOURCES = tests/query.c
 tests_query_views_t_SOURCES = tests/query_views.c
-tests_reduce_t_SOURCES = tests/reduce.c
+tests_real_agree_t_SOURCES = tests/real_agree.c
+tests_real_dtypes_t_SOURCES = tests/real_dtypes.c
+tests_real_jitter_t_SOURCES = tests/real_jitter.c
+tests_real_memory_t_SOURCES = tests/real_memory.c
+tests_real_numbers_t_SOURCES = tests/real_numbers.c
+tests_real_oracle_t_SOURCES = tests/real_oracle.c
+tests_real_order_t_SOURCES = tests/real_order.c
+tests_real_waits_t_SOURCES = tests/real_waits.c
+tests_real_policies_t_SOURCES = tests/real_policies.c
+tests_real_random_t_SOURCES = tests/real_random.c
+tests_real_same_t_SOURCES = tests/real_same.c
+tests_real_scaler_t_SOURCES = tests/real_scaler.c
+tests_reduce_ranks_t_SOURCES = tests/reduce_ranks.c
 tests_reference_gradients_t_SOURCES = tests/reference_gradients.c
 tests_reference_oracle_t_SOURCES = tests/reference_oracle.c
 tests_reference_values_t_SOURCES = tests/reference_values.c
 tests_resume_faults_t_SOURCES = tests/resume_faults.c
-tests_reduce_ranks_t_SOURCES = tests/reduce_ranks.c
 tests_safetensors_t_SOURCES = tests/safetensors.c
 tests_safetensors_write_t_SOURCES = tests/safetensors_write.c
 tests_simulate_t_SOURCES = tests/simulate.c
@@ -319,10 +352,6 @@ tests_trace_json_t_SOURCES = tests/trace_json.c
 tests_verify_t_SOURCES = tests/verify.c
 tests_verify_waits_t_SOURCES = tests/verify_waits.c
 tests_what_if_t_SOURCES = tests/what_if.c
-if HAVE_CUDA
-c_tests += tests/cuda_link.t
-tests_cuda_link_t_SOURCES = tests/cuda_link.c
-endif
 # Not a test: writes a history for tests in sh.
 check_PROGRAMS += tests/history_make
 tests_history_make_SOURCES = tests/history_make.c
@@ -339,6 +368,7 @@ endif
 
 sh_tests = \
 	tests/bench.sh \
+	tests/calibrate.sh \
 	tests/check_command.sh \
 	tests/cli.sh \
 	tests/compare_command.sh \
@@ -351,15 +381,21 @@ sh_tests = \
 	tests/history.sh \
 	tests/host_mpi.sh \
 	tests/includes.sh \
+	tests/names.sh \
 	tests/overlap_command.sh \
 	tests/plan_command.sh \
 	tests/query_command.sh \
+	tests/run_command.sh \
+	tests/run_failures.sh \
+	tests/run_mpi.sh \
 	tests/trace_command.sh \
-	tests/trace_python.sh
+	tests/trace_python.sh \
+	tests/validate.sh
 dist_check_SCRIPTS += $(sh_tests)
 TESTS += $(c_tests) $(sh_tests)
 EXTRA_DIST += tests/cuda_casts.c tests/cuda_shim.c tests/cuda_shim.h
 EXTRA_DIST += tests/mutate_pack.awk tests/mutate_pack.sh tests/mutate_pack.txt tests/mutate_pack_planted.txt
+EXTRA_DIST += tests/accuracy.txt tests/runs.csv
 EXTRA_DIST += tests/tap.sh tests/command_rig.sh tests/history_1.sql tests/history_2.sql
 EXTRA_DIST += tests/oracle/fsdp1-torch-2.11.0-fake-8.json tests/oracle/record_fsdp1.py
 EXTRA_DIST += \

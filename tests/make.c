@@ -136,7 +136,11 @@ static void make_random_rest(uint64_t *state, struct plan_options *options)
     options->scaler = tap_below(state, 4) == 0;
     options->clip = tap_below(state, 2);
     options->log_loss = tap_below(state, 4) == 0;
-    options->optimizer = (enum optimizer)tap_below(state, OPTIMIZER_N);
+    /* native has two optimizers, the first ones, and one loss */
+    options->optimizer =
+        (enum optimizer)tap_below(state, options->ops == OPS_NATIVE ? 2 : OPTIMIZER_N);
+    options->loss = (enum loss_kind)tap_below(state, options->ops == OPS_NATIVE ? 1 : LOSS_N);
+    options->ac_layers = tap_below(state, 3);
     if (!strcmp(options->units, "torchtitan") && tap_below(state, 3) == 0)
         options->output_dtype = DTYPE_FP32;
     if (tap_below(state, 4) == 0 && strcmp(options->units, "whole") != 0)

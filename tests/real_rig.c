@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "src/layout.h"
+#include "gpu/member.h"
 #include "tests/oracle_numbers.h"
 #include "tests/tap.h"
 
@@ -53,6 +53,13 @@ static void give_tokens(void *context, uint32_t step, uint32_t microbatch, uint6
     }
 }
 
+static void give_hidden(void *context, uint32_t step, uint32_t microbatch, uint64_t n, float *out)
+{
+    struct watched *watched = context;
+    const struct values seeded = values_seeded(&watched->seeded);
+    seeded.hidden(seeded.context, step, microbatch, n, out);
+}
+
 static enum status make_values(void *context, uint32_t rank, struct values *out, struct err *err)
 {
     struct watched *watched = context;
@@ -65,34 +72,30 @@ static enum status make_values(void *context, uint32_t rank, struct values *out,
     *out = values_seeded(&watched->seeded);
     if (!watched->ask->seeded)
         *out = (struct values){
-            .context = watched, .param = start_param, .tokens = give_tokens, .hidden = out->hidden};
+            .context = watched, .param = start_param, .tokens = give_tokens, .hidden = give_hidden};
+    out->scaler = watched->ask->scaler;
     return STATUS_OK;
 }
 
 /* ---- what is written down ------------------------------------------------------------------- */
 
 /* A shard's rows to their places in the whole tensor. */
-static void put_shard(const struct watched *watched, uint32_t unit, uint32_t i,
+static void put_shard(const struct watched *watched, const struct member *member,
                       const struct device_tensor *shard, float *whole)
 {
-    const struct program *program = watched->ask->program;
-    const struct plan *plan = program->plan;
-    const struct param_layout *place =
-        &program->layout->params[program->layout->units[unit].param + i];
-    const struct param *param =
-        &plan->model->params[plan->unit_params[plan->units[unit].param + i]];
-    const uint64_t rank = watched->rank % plan->shard_ranks;
-    const uint64_t rows = param_layout_rows(place, rank);
+    const struct param_layout *place = member->place;
+    const struct rows rows =
+        member_rows(member, watched->rank % watched->ask->program->plan->shard_ranks);
     const struct op_tensor from = {.at = shard->at, .n = shard->n, .dtype = shard->dtype};
-    uint64_t before = 1, behind = 1;
 
-    for (uint32_t d = 0; d < param->n_dim; d++) {
-        before *= d < place->shard_dim ? param->shape[d] : 1;
-        behind *= d > place->shard_dim ? param->shape[d] : 1;
-    }
-    for (uint64_t b = 0; b < before && rows > 0; b++)
-        host_widen(&from, b * place->chunk_rows * behind, rows * behind,
-                   whole + (b * place->rows + rank * place->chunk_rows) * behind);
+    for (uint64_t b = 0; b < member->before && rows.n > 0; b++)
+        host_widen(&from, b * place->chunk_rows * member->behind, rows.n * member->behind,
+                   whole + (b * place->rows + rows.first) * member->behind);
+}
+
+static bool is_of_first_replica(const struct watched *watched)
+{
+    return watched->rank < watched->ask->program->plan->shard_ranks;
 }
 
 static void note_update(struct watched *watched, const struct submission *submission)
@@ -100,18 +103,13 @@ static void note_update(struct watched *watched, const struct submission *submis
     const struct program *program = watched->ask->program;
     const struct plan *plan = program->plan;
     const struct update *update = submission->work->is.update.list;
-    struct real_numbers *numbers = watched->numbers;
+    float **grads = watched->numbers->grads[submission->step - 1];
 
-    if (watched->rank >= plan->shard_ranks)
-        return;
-    for (uint32_t u = 0; u < plan->n_unit; u++)
+    for (uint32_t u = 0; u < plan->n_unit && is_of_first_replica(watched); u++)
         for (uint32_t i = 0; i < plan->units[u].n_param; i++) {
-            const uint32_t param = plan->unit_params[plan->units[u].param + i];
-            if (program->layout->params[program->layout->units[u].param + i].bucket == NO_BUCKET)
-                continue;
-            put_shard(watched, u, i, &update->grad, numbers->grads[submission->step - 1][param]);
-            put_shard(watched, u, i, &update->param, numbers->params[param]);
-            update++;
+            const struct member member = unit_member(plan, program->layout, u, i);
+            if (member.place->bucket != NO_BUCKET)
+                put_shard(watched, &member, &update++->grad, grads[member.param]);
         }
 }
 
@@ -144,6 +142,68 @@ static void observe(void *context, const struct submission *submission)
         note_update(watched, submission);
     else if (submission->work->kind == WORK_OP)
         note_op(watched, submission);
+    if (watched->ask->observe)
+        watched->ask->observe(watched->ask->observe_context, submission);
+}
+
+/* The only buffer of this role and unit. */
+static uint32_t find_buffer(const struct program *program, enum buffer_role role, uint16_t unit)
+{
+    uint32_t b = 0;
+    while (program->buffers[b].role != role || program->buffers[b].unit != unit)
+        b++;
+    return b;
+}
+
+static void note_params(struct watched *watched, struct executor *executor)
+{
+    const struct program *program = watched->ask->program;
+    const struct plan *plan = program->plan;
+
+    for (uint32_t u = 0; u < plan->n_unit && is_of_first_replica(watched); u++) {
+        const uint32_t buffer = find_buffer(program, ROLE_SHARD, (uint16_t)u);
+        for (uint32_t i = 0; i < plan->units[u].n_param; i++) {
+            const struct member member = unit_member(plan, program->layout, u, i);
+            const struct device_tensor shard = {.at = executor_member(executor, buffer, i),
+                                                .n = member.place->shard_elements,
+                                                .dtype = member.policy->storage};
+            put_shard(watched, &member, &shard, watched->numbers->params[member.param]);
+        }
+    }
+}
+
+/* One behind the other, each whole on every rank. */
+static void note_ignored(struct watched *watched, struct executor *executor)
+{
+    const struct program *program = watched->ask->program;
+    const struct plan *plan = program->plan;
+    char *at = NULL;
+
+    for (uint32_t p = 0; p < plan->model->n_param && watched->rank == 0; p++) {
+        const enum dtype dtype = (enum dtype)plan->policy[p].storage;
+        const uint64_t n = plan->model->params[p].numel;
+        if (plan->policy[p].managed)
+            continue;
+        if (!at)
+            at = executor_member(executor, find_buffer(program, ROLE_IGNORED, NO_UNIT), 0);
+        const struct op_tensor from = {.at = at, .n = n, .dtype = (uint8_t)dtype};
+        host_widen(&from, 0, n, watched->numbers->params[p]);
+        at += n * dtype_bytes(dtype);
+    }
+}
+
+static enum status at_end(void *context, uint32_t rank, struct executor *executor, struct err *err)
+{
+    struct watched *watched = context;
+    struct scaler_state scaler;
+    const enum status status = executor_scaler(executor, &scaler, err);
+
+    if (status != STATUS_OK)
+        return status;
+    note_params(watched, executor);
+    note_ignored(watched, executor);
+    watched->numbers->loss_scales[rank] = scaler.loss_scale;
+    return STATUS_OK;
 }
 
 /* ---- memory --------------------------------------------------------------------------------- */
@@ -173,6 +233,7 @@ static uint64_t lay_out(struct real_numbers *numbers, const struct plan *plan, f
     numbers->logits = cut(&at, numbers->n_logits * calls);
     numbers->n_d_input = plan->model->dims.vocab > 0 ? plan->model->dims.hidden * tokens : 0;
     numbers->d_input = cut(&at, numbers->n_d_input * calls);
+    numbers->loss_scales = cut(&at, plan->world);
     return (uint64_t)(at - begin);
 }
 
@@ -195,18 +256,6 @@ static void make_room(struct real_numbers *numbers, const struct real_ask *ask)
     if (numbers->block == MAP_FAILED)
         tap_bail("no memory for the numbers of a run");
     lay_out(numbers, plan, numbers->block);
-}
-
-/* Frozen parameters and those that no unit manages end as they began. */
-static void fill_untrained(const struct real_ask *ask, struct watched *watched)
-{
-    struct real_numbers *numbers = watched->numbers;
-    struct values values;
-
-    make_values(watched, 0, &values, NULL);
-    for (uint32_t p = 0; p < numbers->n_param; p++)
-        values.param(values.context, p, 0, ask->program->plan->model->params[p].numel,
-                     numbers->params[p], NULL);
 }
 
 static void find_norms(struct real_numbers *numbers, const struct plan *plan)
@@ -232,6 +281,7 @@ enum status real_run(const struct real_ask *ask, struct real_numbers *out, struc
         place_program(ask->program, &config, &out->arena, placement);
     const struct run_job job = {.program = ask->program,
                                 .placement = ask->placement ? ask->placement : placement,
+                                .device = ask->device ? ask->device : &host_device_ops,
                                 .ranks = out->ranks,
                                 .steps = ask->steps,
                                 .optimizer = ask->optimizer,
@@ -245,9 +295,9 @@ enum status real_run(const struct real_ask *ask, struct real_numbers *out, struc
                                 .hang_rank = ask->hang_rank - 1,
                                 .context = &watched,
                                 .values = make_values,
-                                .observe = observe};
+                                .observe = observe,
+                                .at_end = at_end};
     enum status status = run_log_new(out->ranks, ask->steps, ask->program->n_task, &out->log, err);
-    fill_untrained(ask, &watched);
     if (status == STATUS_OK)
         status = run_forked(&job, out->log, err);
     find_norms(out, ask->program->plan);

@@ -52,10 +52,11 @@ static void take_policy(struct reference_rig *rig, bool exact)
         if (strcmp(param->name, plan->model->params[i].name) != 0 ||
             param->n != plan->model->params[i].numel)
             tap_bail("the product's parameters are not the reference's");
-        param->frozen = !policy->has_grad;
+        param->unused = plan_fills_zeros(plan, policy);
+        param->frozen = !policy->has_grad && !param->unused;
         if (exact)
             continue;
-        param->compute = format_of(policy->compute);
+        param->compute = format_of(policy->managed ? policy->compute : policy->storage);
         param->reduce = format_of(policy->reduce);
         param->storage = format_of(policy->storage);
     }
@@ -77,6 +78,7 @@ void reference_rig_init(struct reference_rig *rig, const struct plan *plan, bool
                                   .loss_factor = 1,
                                   .ranks = (uint32_t)plan->world,
                                   .microbatches = (uint32_t)options->accum,
+                                  .divisor = options->divide_factor,
                                   .replicas = (uint32_t)options->replicas,
                                   .sync_last = options->sync == MICROBATCH_LAST,
                                   .all_reduce_last = options->all_reduce == MICROBATCH_LAST};

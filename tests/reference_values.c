@@ -117,16 +117,21 @@ static void check_means(uint64_t *state)
     static const struct {
         uint32_t replicas;
         bool sync_last, all_reduce_last;
+        double divisor;
         const char *what;
-    } ways[] = {{1, false, false, "gradients are the mean over ranks and microbatches"},
-                {1, true, false, "so they are reduced after the last microbatch"},
-                {2, false, false, "so they are with replicas"},
-                {2, false, true, "so they are where replicas meet after the last one"},
-                {4, true, true, "so they are with a replica on each rank"}};
+    } ways[] = {{1, false, false, 0, "gradients are the mean over ranks and microbatches"},
+                {1, true, false, 0, "so they are reduced after the last microbatch"},
+                {2, false, false, 0, "so they are with replicas"},
+                {2, false, true, 0, "so they are where replicas meet after the last one"},
+                {4, true, true, 0, "so they are with a replica on each rank"},
+                {1, false, false, 4, "a divisor of as many as there are ranks is the mean"},
+                {1, false, true, 3, "another one divides the sum"},
+                {2, true, false, 7, "and so it does with replicas"}};
     struct ref_step step = step_of();
     struct scene scene;
 
     scene_init(&scene, state, exact);
+    double *want = calloc(scene.reference.n, sizeof *want);
     double *mean = calloc(scene.reference.n, sizeof *mean);
     double *one = calloc(scene.reference.n, sizeof *one);
     for (int run = 0; run < RUNS; run++) {
@@ -139,9 +144,13 @@ static void check_means(uint64_t *state)
         step.replicas = ways[i].replicas;
         step.sync_last = ways[i].sync_last;
         step.all_reduce_last = ways[i].all_reduce_last;
+        step.divisor = ways[i].divisor;
         reference_step(&scene.reference, &step, scene.batches, scene.results);
-        compare_grads(&scene, mean, ways[i].what);
+        for (uint64_t k = 0; k < scene.reference.n; k++)
+            want[k] = mean[k] * (step.divisor > 0 ? RANKS / step.divisor : 1);
+        compare_grads(&scene, want, ways[i].what);
     }
+    free(want);
     free(mean);
     free(one);
     reference_release(&scene.reference);
@@ -162,6 +171,12 @@ static void check_frozen(uint64_t *state)
     reference_adamw(&scene.reference, &(struct ref_adamw){.lr = 0.5, .eps = 1}, 1);
     ok(grad != 0 && *frozen->grad == 0 && rest < norm, "what is frozen has no gradient");
     ok(*frozen->at == before, "what is frozen is not updated");
+    frozen->frozen = false;
+    frozen->unused = true;
+    reference_step(&scene.reference, &step, scene.batches, scene.results);
+    reference_adamw(&scene.reference, &(struct ref_adamw){.lr = 0.5, .eps = 1, .weight_decay = 1},
+                    1);
+    ok(*frozen->grad == 0 && *frozen->at == before / 2, "what is unused decays");
     reference_release(&scene.reference);
 }
 

@@ -67,6 +67,39 @@ static const struct body_row loss_backward[] = {
     {RUN(TO), .when = WHEN_CAST, MOVES(PER_TOKEN(6, V)), BORN(D_LOGITS), DIES(D_LOGITS32)},
 };
 
+/* B: they are cast in the model, and the caller holds on to what it got. */
+static const struct body_row model_cast_loss[] = {
+    {RUN(TO), .when = WHEN_CAST, MOVES(PER_TOKEN(6, V)), BORN(LOGITS32), DIES(LOGITS)},
+    {RUN(LOG_SOFTMAX), MOVES(FP32_PER_TOKEN(8, V)), BORN(LOG_PROBS)},
+    {RUN(NLL), DIES(LOGITS32, LOG_PROBS)},
+};
+static const struct body_row model_cast_loss_backward[] = {
+    {RUN(NLL), MOVES(FP32_PER_TOKEN(4, V)), BORN(D_LOG_PROBS)},
+    {RUN(LOG_SOFTMAX), MOVES(FP32_PER_TOKEN(12, V)), BORN(D_LOGITS32), USES(LOGITS32),
+     DIES(LOG_PROBS, D_LOG_PROBS)},
+    {RUN(TO), .when = WHEN_CAST, MOVES(PER_TOKEN(6, V)), BORN(D_LOGITS), USES(LOGITS32),
+     DIES(D_LOGITS32)},
+};
+
+/* C: all of it in the dtype of the logits, which the caller holds on to. */
+static const struct body_row bf16_loss[] = {
+    {RUN(LOG_SOFTMAX), MOVES(PER_TOKEN(4, V)), BORN(LOG_PROBS16)},
+    {RUN(NLL), DIES(LOGITS, LOG_PROBS16)},
+};
+static const struct body_row bf16_loss_backward[] = {
+    {RUN(NLL), MOVES(PER_TOKEN(2, V)), BORN(D_LOG_PROBS16)},
+    {RUN(LOG_SOFTMAX), MOVES(PER_TOKEN(6, V)), BORN(D_LOGITS), USES(LOGITS),
+     DIES(LOG_PROBS16, D_LOG_PROBS16)},
+};
+
+/* D: one kernel each way, which reads the logits again in backward. */
+static const struct body_row one_kernel_loss[] = {
+    {RUN(CROSS_ENTROPY), MOVES(PER_TOKEN(2, V)), BORN(ROW_LSE), DIES(LOGITS, ROW_LSE)},
+};
+static const struct body_row one_kernel_loss_backward[] = {
+    {RUN(CROSS_ENTROPY), MOVES(PER_TOKEN(6, V)), BORN(D_LOGITS), DIES(LOGITS, ROW_LSE)},
+};
+
 static const struct body_same loss_same[] = {{LOGITS32, LOGITS, WHEN_UNCAST},
                                              {D_LOGITS32, D_LOGITS, WHEN_UNCAST},
                                              {NO_TENSOR, NO_TENSOR, 0}};
@@ -113,11 +146,17 @@ static const struct body_part mean_part = {
     .boundary = {IN, NO_TENSOR, NO_TENSOR, D_IN},
 };
 
-static const struct body_part loss_part = {
-    .forward = {BODY_ROWS(loss)},
-    .backward = {BODY_ROWS(loss_backward)},
-    .boundary = {LOGITS, NO_TENSOR, NO_TENSOR, D_LOGITS},
-    .same = loss_same,
+#define LOSS_PART(rows, backward_rows)                                           \
+    {                                                                            \
+        .forward = {BODY_ROWS(rows)}, .backward = {BODY_ROWS(backward_rows)},    \
+        .boundary = {LOGITS, NO_TENSOR, NO_TENSOR, D_LOGITS}, .same = loss_same, \
+    }
+static const struct body_part loss_parts[LOSS_N] = {
+    [LOSS_EAGER] = LOSS_PART(loss, loss_backward),
+    [LOSS_EAGER_MODEL] = LOSS_PART(model_cast_loss, model_cast_loss_backward),
+    [LOSS_EAGER_BF16] = LOSS_PART(bf16_loss, bf16_loss_backward),
+    [LOSS_FUSED] = LOSS_PART(one_kernel_loss, one_kernel_loss_backward),
+    [LOSS_COMPILED] = LOSS_PART(one_kernel_loss, one_kernel_loss_backward),
 };
 
 /* The caller's variable holds the input until the final norm returns. */
@@ -140,7 +179,8 @@ enum status outer_bodies(const struct model *model, const struct body_norm *norm
 {
     const struct dims *dims = &model->dims;
     const struct body_part *embedding = &embedding_parts[dims->tied][dims->positions > 0];
-    const struct body_part *of_loss = dims->vocab > 0 ? &loss_part : &mean_part;
+    const struct body_part *of_loss =
+        dims->vocab > 0 ? &loss_parts[builder->table->options.loss] : &mean_part;
     const struct body_part final_norm = final_norm_part(norm, biased);
     const struct body_recipe recipes[] = {
         {.kind = BODY_EMBEDDING, .parts = {embedding}, .n_part = 1},

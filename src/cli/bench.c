@@ -18,6 +18,8 @@ static const struct {
     [BENCH_US] = {1, 3, '<'},
     [BENCH_MS] = {2, 6, '<'},
     [BENCH_PER_S] = {0, 0, '>'},
+    [BENCH_PERCENT] = {1, 3, '>'},
+    [BENCH_PERCENT_AT_MOST] = {1, 3, '<'},
 };
 
 static int64_t now_ns(clockid_t clock)
@@ -77,7 +79,7 @@ static void print_text(const struct bench_report *report, const struct term *ter
              (unsigned long long)prepared->plan.world, prepared->plan.n_unit);
     for (unsigned i = 0; i < report->n_fact; i++)
         text_add(out, ", %s %s", text_count(report->facts[i].n, value), report->facts[i].words);
-    text_add(out, "\n\n%-22s%12s%14s  %s\n", "", "median", "goal", "what it covers");
+    text_add(out, "\n\n%-24s%12s%14s  %s\n", "", "median", "goal", "what it covers");
     for (unsigned i = 0; i < report->n_line; i++) {
         const struct bench_line *line = &report->lines[i];
         if (!isfinite(line->value))
@@ -88,7 +90,7 @@ static void print_text(const struct bench_report *report, const struct term *ter
             snprintf(limit, sizeof limit, "%c %s", units[line->unit].goal, goal);
         }
         print_value(line->value, units[line->unit].text_decimals, value);
-        text_add(out, "%-22s%12s%14s  %s\n", line->key, value, limit, line->covers);
+        text_add(out, "%-24s%12s%14s  %s\n", line->key, value, limit, line->covers);
     }
 }
 

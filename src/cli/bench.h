@@ -26,8 +26,9 @@ struct bench_time {
 enum status bench_measure(const struct bench_stage *stage, void *self, struct bench_time *out,
                           struct err *err);
 
-/* The unit that a key ends in; a goal for times is an upper limit, for rates a lower one. */
-enum bench_unit { BENCH_US, BENCH_MS, BENCH_PER_S };
+/* The unit that a key ends in; a goal for times is an upper limit, for rates and shares a lower one;
+   of a share that should be small an upper one. */
+enum bench_unit { BENCH_US, BENCH_MS, BENCH_PER_S, BENCH_PERCENT, BENCH_PERCENT_AT_MOST };
 
 struct bench_line {
     const char *key;
@@ -77,6 +78,7 @@ void bench_repeat(const struct run *step, uint32_t n_task, uint32_t n_sample, st
 enum status bench_folder_make(struct arena *arena, const char **path, struct err *err);
 void bench_folder_remove(const char *path);
 
+enum status bench_host(const struct options *options, struct output *out, struct err *err);
 enum status bench_sim(const struct options *options, struct output *out, struct err *err);
 enum status bench_store(const struct options *options, struct output *out, struct err *err);
 enum status bench_trace(const struct options *options, struct output *out, struct err *err);

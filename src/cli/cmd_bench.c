@@ -10,6 +10,7 @@ static const struct {
     const char *name;
     enum status (*run)(const struct options *options, struct output *out, struct err *err);
 } benches[] = {
+    {"host", bench_host},
     {"sim", bench_sim},
     {"store", bench_store},
     {"trace", bench_trace},

@@ -28,9 +28,6 @@ static void add_head(const struct prepared *prepared, const struct options *opti
     prepared_options_text(options, &words);
     add_comment(words.at, out);
     text_release(&words);
-    prepared_fixed_text(&words);
-    add_comment(words.at, out);
-    text_release(&words);
     text_add(out, "# program %016llx\n", (unsigned long long)program_hash(&prepared->program));
 }
 

@@ -137,7 +137,7 @@ static void refuse(struct comparison *c, const struct err *why, struct plan_row 
     row->refused = arena_strdup(&c->arena, why->text);
     if (!row->json)
         return;
-    prepared_asked_json(&row->options, row->json);
+    prepared_options_json(&row->options, row->json);
     json_add_string(row->json, "refused", row->refused);
 }
 

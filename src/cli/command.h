@@ -28,7 +28,7 @@ struct command {
     const char *const *actions; /* what its first word can be, ends with NULL; NULL: no such word */
     const char *operand;        /* what its other word is called in messages; NULL: it has none */
     const char *operand_hint;   /* where such words come from */
-    unsigned n_more;            /* words that may follow, all together at most OPTIONS_MAX_OPERANDS */
+    unsigned n_more; /* words that may follow, all together at most OPTIONS_MAX_OPERANDS */
     enum status (*run)(struct options *options, struct output *out, struct err *err);
 };
 
@@ -49,9 +49,11 @@ enum status cmd_compare(struct options *options, struct output *out, struct err 
 enum status cmd_check(struct options *options, struct output *out, struct err *err);
 enum status cmd_model(struct options *options, struct output *out, struct err *err);
 enum status cmd_cluster(struct options *options, struct output *out, struct err *err);
+enum status cmd_calibrate(struct options *options, struct output *out, struct err *err);
 enum status cmd_bench(struct options *options, struct output *out, struct err *err);
 enum status cmd_history(struct options *options, struct output *out, struct err *err);
 enum status cmd_query(struct options *options, struct output *out, struct err *err);
+enum status cmd_validate(struct options *options, struct output *out, struct err *err);
 enum status cmd_trace(struct options *options, struct output *out, struct err *err);
 enum status cmd_help(struct options *options, struct output *out, struct err *err);
 

@@ -16,7 +16,7 @@ const char unshard_version[] = UNSHARD_VERSION;
 static const char *const list_or_show[] = {"list", "show", NULL};
 static const char *const history_words[] = {"list", NULL};
 static const char *const trace_words[] = {"export", "check", NULL};
-static const char *const benchmarks[] = {"sim", "store", "trace", NULL};
+static const char *const benchmarks[] = {"host", "sim", "store", "trace", NULL};
 
 #define MODEL_WORDS                                                                              \
     "MODEL is a name of 'unshard model list', a Hugging Face config.json (llama, mpt, gpt2), a " \
@@ -68,6 +68,14 @@ const struct command commands[] = {
               "history list', or 'last'; the usual pair is a simulation and a real run.",
      .operand = "run", .operand_hint = "give two numbers of 'unshard history list', or last",
      .n_more = 1, .run = cmd_compare},
+    {"validate", COMMAND_VALIDATE, "FILE.csv", "measured runs beside what is predicted for them",
+     .about = "Predict each run of a table of measurements, and tell how far off that is: a line a "
+              "run, and for each platform the errors, whether runs of one model are put in the "
+              "right order, and how many lie between low and high. A run that cannot be expressed "
+              "is listed with its reason; one of low trust enters no statistic. Of a single run "
+              "that misses its prediction it is told what to suspect. Columns are those of "
+              "doc/accuracy.md.",
+     .operand = "file", .operand_hint = "give a CSV table of measured runs", .run = cmd_validate},
     {"check", COMMAND_CHECK, "MODEL", "may these parameters share their units?",
      .about = "Tell which behavior can execute which arrangement of a model whose parameters "
               "compute in several dtypes, and for each that cannot, the rules that stand against "
@@ -106,12 +114,20 @@ const struct command commands[] = {
               "number of 'unshard history list', or 'last'.",
      .actions = trace_words, .operand = "run or file",
      .operand_hint = "usage: unshard trace export RUN -o FILE | check FILE", .run = cmd_trace},
-    {"bench", COMMAND_BENCH, "sim | store | trace", "how fast unshard itself is on this machine",
+    {"calibrate", COMMAND_CALIBRATE, "[-o FILE]", "a cluster file with the rates of this machine",
+     .about = "Measure what a step is priced by on this machine: products, attention, the delta rule, "
+              "memory, packing, the host's launches, and collectives between ranks. The answer is a "
+              "cluster file for --cluster, in which each number says what was measured and in what "
+              "range it holds. It takes some seconds; nothing else should run.",
+     .run = cmd_calibrate},
+    {"bench", COMMAND_BENCH, "host | sim | store | trace", "how fast unshard itself is on this machine",
      .about = "Measure unshard on one core: sim, the stages of a simulation; store, runs into a "
               "database; trace, runs to Chrome traces, and their check. All with llama3-405b on "
               "512 GPUs, torchtitan units; files are in TMPDIR, and removed. Each number is the "
               "median of several runs after a warm-up; those with cpu in their names are CPU "
-              "time, which other programs disturb less.",
+              "time, which other programs disturb less. host measures real steps of a small model "
+              "on two ranks: packing against memcpy, the host's time for an instruction, and how "
+              "much of the forward pass' all-gathers is hidden under which plan.",
      .actions = benchmarks, .run = cmd_bench},
     {"help", COMMAND_HELP, "[COMMAND]", "this overview, or the options of a command",
      .about = "Print the overview, or what a command does and which options it takes.",

@@ -4,6 +4,7 @@
  */
 #include "src/cli/options.h"
 
+#include "gpu/devices.h"
 #include "sim/what_if.h"
 #include "src/cli/command.h"
 #include "src/cli/term.h"
@@ -39,8 +40,19 @@ static const char *const ops_words[] = {[OPS_TORCH_EAGER] = "torch-eager",
                                         [OPS_TORCH_COMPILE] = "torch-compile",
                                         [OPS_NATIVE] = "native",
                                         NULL};
-static const char *const optimizer_words[] = {
-    [OPTIMIZER_ADAMW] = "adamw-fused", [OPTIMIZER_SGD] = "sgd", NULL};
+static const char *const optimizer_words[] = {[OPTIMIZER_ADAMW] = "adamw-fused",
+                                              [OPTIMIZER_SGD] = "sgd",
+                                              [OPTIMIZER_ADAMW_FOREACH] = "adamw-foreach",
+                                              [OPTIMIZER_ADAMW_COMPOSER] = "adamw-composer",
+                                              NULL};
+#define X(id, name) [LOSS_##id] = name,
+static const char *const loss_words[] = {LOSSES(X) NULL};
+#undef X
+#define X(id, name) [ATTENTION_##id] = name,
+static const char *const attention_words[] = {ATTENTIONS(X) NULL};
+#undef X
+static const char *const linear_dtype_words[] = {"bf16", "fp8", NULL};
+static const char *const positions_words[] = {"seq", NULL};
 static const char *const norm_words[] = {
     [NORM_FUSED] = "fused", [NORM_COMPOSITE] = "composite", NULL};
 static const char *const dtype_words[] = {
@@ -72,7 +84,13 @@ static const char *const section_words[] = {[SECTION_INIT] = "init",
                                             [SECTION_STEADY] = "steady",
                                             [SECTION_N] = "all",
                                             NULL};
-static const char *const device_words[] = {"host", "cuda", NULL};
+#define X(id, name) [DEVICE_##id] = name,
+static const char *const device_words[] = {DEVICES(X) NULL};
+#undef X
+#define X(id, name) [TRANSPORT_##id] = name,
+static const char *const transport_words[] = {TRANSPORTS(X) NULL};
+#undef X
+static const char *const split_words[] = {"all", "calibrate", "test", NULL};
 static const char *const color_words[] = {
     [COLOR_AUTO] = "auto", [COLOR_ALWAYS] = "always", [COLOR_NEVER] = "never", NULL};
 
@@ -81,12 +99,16 @@ const struct option_info option_table[OPTION_N] = {
     [OPTION_CLUSTER] = {
         "cluster", STEP, OPTION_TEXT, "NAME|FILE", .initial = "h100-sxm", .in_force = true,
         .help = "the GPUs, links and host: a name of 'unshard cluster list' or a file like those"},
+    [OPTION_NIC] = {
+        "nic", STEP & ~COMMAND_RUN, OPTION_REAL, "GBIT/S", .otherwise = "the cluster's",
+        .in_force = true,
+        .help = "what a GPU's network adapter carries one way, in Gbit/s"},
     [OPTION_GPUS] = {
         "gpus", UNITS & ~COMMAND_RUN, OPTION_COUNT, "N", .least = 1, .most = PLAN_MAX_RANKS,
         .initial = "8", .in_force = true, .help = "GPUs in all; each is one rank"},
     [OPTION_RANKS] = {
         "ranks", COMMAND_RUN, OPTION_COUNT, "N", .least = 1, .most = 256, .initial = "2",
-        .help = "ranks in all, each a process on this machine"},
+        .help = "ranks in all, each a process: forked here, or as many as mpirun started"},
     [OPTION_NODES] = {
         "nodes", UNITS, OPTION_COUNT, "N", .least = 1, .most = PLAN_MAX_RANKS,
         .otherwise = "GPUs / 8, rounded up", .in_force = true,
@@ -95,6 +117,10 @@ const struct option_info option_table[OPTION_N] = {
         "seq", STEP, OPTION_COUNT, "TOKENS", .least = 1,
         .otherwise = "the model's; of a config.json its max_position_embeddings, at most 8192",
         .in_force = true, .help = "length of a sequence"},
+    [OPTION_POSITIONS] = {
+        "positions", STEP, OPTION_WORD_OR_COUNT, "N", .words = positions_words, .least = 1,
+        .most = UINT64_C(1) << 53, .otherwise = "the model's", .in_force = true,
+        .help = "positions that gpt2 and mpt learn; seq: one for each token of a sequence"},
     [OPTION_BATCH] = {
         "batch", STEP, OPTION_COUNT, "N", .least = 1, .initial = "1", .in_force = true,
         .help = "sequences in a microbatch of one GPU"},
@@ -255,7 +281,9 @@ const struct option_info option_table[OPTION_N] = {
         .in_force = true, .help = "clip gradients to this norm"},
     [OPTION_OPTIMIZER] = {
         "optimizer", STEP, OPTION_WORD, .words = optimizer_words, .initial = "adamw-fused",
-        .in_force = true, .help = "AdamW as one kernel, or SGD, which keeps no states"},
+        .in_force = true,
+        .help = "AdamW as one kernel, over lists of tensors, or in a loop as composer's; or SGD, "
+                "which keeps no states"},
     [OPTION_LOG_LOSS] = {
         "log-loss", STEP, OPTION_WORD, .words = yes_words, .otherwise = "no", .in_force = true,
         .help = "the host reads the mean loss of all GPUs after each step"},
@@ -265,6 +293,10 @@ const struct option_info option_table[OPTION_N] = {
         .help = "activation checkpointing; full: each block is computed again in backward; op: all of "
                 "it but attention and every second matrix product; every:K: every K-th block as full, "
                 "the others not at all"},
+    [OPTION_AC_LAYERS] = {
+        "ac-layers", STEP, OPTION_COUNT, "N", .least = 1, .most = MODEL_MAX_LAYERS,
+        .otherwise = "all", .in_force = true,
+        .help = "checkpoint only the first N blocks"},
     [OPTION_OPS] = {
         "ops", STEP, OPTION_WORD, .words = ops_words, .initial_run = "native", .initial = "torch-eager", .in_force = true,
         .help = "whose operators and buffers a step has: PyTorch's, one by one or compiled block by "
@@ -272,6 +304,21 @@ const struct option_info option_table[OPTION_N] = {
     [OPTION_NORM] = {
         "norm", STEP, OPTION_WORD, .words = norm_words, .initial = "fused", .in_force = true,
         .help = "RMSNorm as one kernel, or as the operators it is made of"},
+    [OPTION_LOSS] = {
+        "loss", STEP, OPTION_WORD, .words = loss_words, .initial = "eager", .in_force = true,
+        .help = "cross entropy as PyTorch's operators over logits that are cast in the loss, in the "
+                "model, whose result is kept, or not at all; or as one kernel, handwritten or "
+                "compiled"},
+    [OPTION_ATTENTION] = {
+        "attention", STEP & ~COMMAND_RUN, OPTION_WORD, .words = attention_words,
+        .otherwise = "sdpa", .in_force = true,
+        .help = "whose attention kernel it is: PyTorch's own (FlashAttention 2), FlashAttention 3 "
+                "or 4, or the Triton one of 2023; only times change"},
+    [OPTION_LINEAR_DTYPE] = {
+        "linear-dtype", STEP & ~COMMAND_RUN, OPTION_WORD, .words = linear_dtype_words,
+        .otherwise = "bf16", .in_force = true,
+        .help = "what linear layers of blocks multiply in; fp8: inputs are cast at each product "
+                "with scales of their own; only times change"},
     [OPTION_ALLOCATOR] = {
         "allocator", STEP, OPTION_WORD, .words = allocator_words, .initial = "caching",
         .list = true, .in_force = true, .help = "PyTorch's caching allocator, or its expandable segments"},
@@ -289,8 +336,12 @@ const struct option_info option_table[OPTION_N] = {
         .help = "freeze the model and train low-rank adapters of rank r beside the linear layers that "
                 "are named; without targets the family's own, of llama q_proj and v_proj"},
     [OPTION_DEVICE] = {
-        "device", COMMAND_RUN, OPTION_WORD, .words = device_words, .initial = "host",
+        "device", COMMAND_RUN | COMMAND_CALIBRATE, OPTION_WORD, .words = device_words, .initial = "host",
         .help = "what executes: threads and memory of this machine, or a GPU"},
+    [OPTION_TRANSPORT] = {
+        "transport", COMMAND_RUN, OPTION_WORD, .words = transport_words, .initial = "auto",
+        .help = "how ranks reach one another: shm, forked here; mpi, each started by mpirun or "
+                "srun; auto: mpi where a launcher started several"},
     [OPTION_STEPS] = {
         "steps", COMMAND_RUN, OPTION_COUNT, "N", .least = 1, .most = 1000000, .initial = "8",
         .help = "optimizer steps to run"},
@@ -338,8 +389,9 @@ const struct option_info option_table[OPTION_N] = {
         "shards", COMMAND_MODEL, OPTION_COUNT, "RANKS", .least = 1, .most = PLAN_MAX_RANKS,
         .help = "how each parameter is cut over so many ranks, and what padding costs"},
     [OPTION_OUTPUT] = {
-        "output", COMMAND_TRACE, OPTION_TEXT, "FILE",
-        .help = "export: the file to write, -o for short; compressed where the name ends in .gz; -: stdout"},
+        "output", COMMAND_TRACE | COMMAND_CALIBRATE, OPTION_TEXT, "FILE",
+        .help = "the file to write, -o for short; -: stdout; a trace is compressed where the name ends "
+                "in .gz"},
     [OPTION_LIMIT] = {
         "limit", COMMAND_HISTORY, OPTION_COUNT, "N", .least = 1, .most = INT64_MAX,
         .initial = "20", .help = "the newest N runs"},
@@ -356,6 +408,18 @@ const struct option_info option_table[OPTION_N] = {
         "no-db", STORING, OPTION_SWITCH, .help = "do not store the run"},
     [OPTION_CSV] = {
         "csv", COMMAND_QUERY, OPTION_SWITCH, .help = "comma-separated values in place of a table"},
+    [OPTION_CALIBRATED] = {
+        "calibrated", COMMAND_VALIDATE, OPTION_TEXT, "DIR", .otherwise = "the built-in clusters",
+        .help = "take the cluster of a row from DIR/PLATFORM.json, where there is one"},
+    [OPTION_SPLIT] = {
+        "split", COMMAND_VALIDATE, OPTION_WORD, .words = split_words, .initial = "all",
+        .help = "only rows of this split: calibrate, which constants may be fitted on, or test"},
+    [OPTION_TOLERANCE] = {
+        "tolerance", COMMAND_VALIDATE, OPTION_REAL, "PERCENT", .otherwise = "none",
+        .help = "end with exit code 1 where the mean error of a platform is larger"},
+    [OPTION_MARKDOWN] = {
+        "markdown", COMMAND_VALIDATE, OPTION_SWITCH,
+        .help = "tables of Markdown in place of text"},
     [OPTION_JSON] = {
         "json", COMMAND_ALL & ~(unsigned)COMMAND_HELP, OPTION_SWITCH,
         .help = "JSON in place of text: one object, of a query an array"},

@@ -39,10 +39,6 @@ void page_head(const struct prepared *prepared, const struct options *options, c
     prepared_options_text(options, &words);
     text_add(out, "%soptions: ", term->quiet);
     page_wrap(words.at, 9, 9, out);
-    text_release(&words);
-    prepared_fixed_text(&words);
-    text_add(out, "always:  ");
-    page_wrap(words.at, 9, 9, out);
     text_add(out, "%s", term->plain);
     text_release(&words);
 }

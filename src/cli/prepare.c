@@ -12,13 +12,6 @@
 #include "src/schedule/system.h"
 #include "src/verify.h"
 
-/* Switches of the model of PyTorch that have one position in this version. */
-static const struct {
-    const char *key, *value;
-} fixed_choices[] = {
-    {"loss", "eager"},
-};
-
 static struct policy_options policy_options_from(const struct options *options)
 {
     return (struct policy_options){
@@ -79,6 +72,7 @@ static void set_checkpointing(const struct options *options, struct plan_options
     const struct option_value *ac = &options->values[OPTION_AC];
     out->ac = ac->count > 0 ? AC_FULL : (enum checkpointing)ac->number;
     out->ac_every = ac->count;
+    out->ac_layers = option_number(options, OPTION_AC_LAYERS);
 }
 
 struct plan_options prepare_plan_options(const struct options *options,
@@ -115,6 +109,9 @@ struct plan_options prepare_plan_options(const struct options *options,
     set_checkpointing(options, &out);
     out.ops = (enum ops_profile)option_number(options, OPTION_OPS);
     out.norm = (enum norm_kind)option_number(options, OPTION_NORM);
+    out.loss = (enum loss_kind)option_number(options, OPTION_LOSS);
+    out.attention = (enum attention)option_number(options, OPTION_ATTENTION);
+    out.linear_fp8 = option_number(options, OPTION_LINEAR_DTYPE);
     out.workspace_bytes = cluster->workspace_bytes;
     return out;
 }
@@ -176,6 +173,18 @@ static enum status build(const struct options *options, struct prepared *out, st
     return prove(options, out, err);
 }
 
+/* What is not a number of positions is the length of a sequence, where nothing is said the model's. */
+static enum status set_positions(const struct options *options, struct prepared *out,
+                                 struct err *err)
+{
+    uint64_t positions = options->values[OPTION_POSITIONS].count;
+
+    if (positions == 0)
+        positions = option_given(options, OPTION_SEQ) ? option_number(options, OPTION_SEQ)
+                                                      : out->model.dims.default_seq;
+    return model_set_positions(&out->model, positions, &out->opened, err);
+}
+
 enum status prepare_open(const struct options *options, const char *model_json,
                          struct prepared *out, struct err *err)
 {
@@ -186,11 +195,15 @@ enum status prepare_open(const struct options *options, const char *model_json,
     arena_init(&out->arena);
     enum status status =
         cluster_open(option_text(options, OPTION_CLUSTER), &out->opened, &out->cluster, err);
+    if (status == STATUS_OK && option_given(options, OPTION_NIC))
+        status = cluster_set_nic(&out->cluster, options->values[OPTION_NIC].real, err);
     if (status != STATUS_OK)
         return status;
     if (model_json)
         return model_open_json(model_json, what, layers, &out->opened, &out->model, err);
     status = model_open(what, layers, &out->opened, &out->model, err);
+    if (status == STATUS_OK && option_given(options, OPTION_POSITIONS))
+        status = set_positions(options, out, err);
     if (status == STATUS_OK && option_given(options, OPTION_LORA))
         status = lora_add(&out->model, option_text(options, OPTION_LORA), &out->opened, err);
     return status;
@@ -232,13 +245,6 @@ void prepared_options_text(const struct options *options, struct text *out)
     }
 }
 
-void prepared_fixed_text(struct text *out)
-{
-    for (size_t i = 0; i < sizeof fixed_choices / sizeof *fixed_choices; i++)
-        text_add(out, "%s %s" TERM_GLUE "%s", i ? "," : "", fixed_choices[i].key,
-                 fixed_choices[i].value);
-}
-
 /* JSON keys have no dashes. */
 static const char *option_key(const char *name, char key[32])
 {
@@ -249,7 +255,7 @@ static const char *option_key(const char *name, char key[32])
     return key;
 }
 
-struct cJSON *prepared_asked_json(const struct options *options, struct cJSON *parent)
+struct cJSON *prepared_options_json(const struct options *options, struct cJSON *parent)
 {
     struct cJSON *object = json_add_object(parent, "options");
     char key[32];
@@ -298,12 +304,4 @@ enum status prepared_asked_read(const char *json, struct arena *arena, struct op
     }
     json_release(&doc);
     return status;
-}
-
-struct cJSON *prepared_options_json(const struct options *options, struct cJSON *parent)
-{
-    struct cJSON *object = prepared_asked_json(options, parent);
-    for (size_t i = 0; i < sizeof fixed_choices / sizeof *fixed_choices; i++)
-        json_add_string(object, fixed_choices[i].key, fixed_choices[i].value);
-    return object;
 }

@@ -53,17 +53,14 @@ enum status prepared_too_large(const struct options *options, const struct plan 
                                const char *what, struct err *err);
 
 /*
- * Paragraphs for term_wrap(): the options in force as one would type them, and what has one
- * position only in this version. Each begins with a blank; option and value stay on one line.
+ * A paragraph for term_wrap(): the options in force as one would type them. It begins with a blank;
+ * option and value stay on one line.
  */
 void prepared_options_text(const struct options *options, struct text *out);
-void prepared_fixed_text(struct text *out);
-/* The first as an object. */
-struct cJSON *prepared_asked_json(const struct options *options, struct cJSON *parent);
+/* The same as an object. */
+struct cJSON *prepared_options_json(const struct options *options, struct cJSON *parent);
 /* Take such an object back; what was typed stays. Texts go to arena. */
 enum status prepared_asked_read(const char *json, struct arena *arena, struct options *options,
                                 struct err *err);
-/* Both, as one object. */
-struct cJSON *prepared_options_json(const struct options *options, struct cJSON *parent);
 
 #endif

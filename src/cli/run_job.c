@@ -15,9 +15,12 @@ enum { DEFAULT_STEPS_MEASURED = 5 };
 
 enum status run_refuse(const struct options *options, struct err *err)
 {
-    if (option_number(options, OPTION_DEVICE) != 0)
-        return err_set(err, STATUS_DEVICE,
-                       "this build has no device cuda; take --device host, or build with CUDA");
+    const struct device_ops *device;
+    const enum status status =
+        device_find((enum device)option_number(options, OPTION_DEVICE), &device, err);
+
+    if (status != STATUS_OK)
+        return status;
     if (option_number(options, OPTION_SYSTEM) == SYSTEM_FSDP1)
         return err_set(err, STATUS_USAGE,
                        "fsdp1 is simulated only: record_stream ties its memory to time, so that "
@@ -102,8 +105,8 @@ static enum status open_resume(const struct options *options, struct run_asked *
     return status;
 }
 
-static enum status create_checkpoint(const struct options *options, struct run_asked *out,
-                                     struct err *err)
+static enum status create_checkpoint(const struct options *options, bool creates,
+                                     struct run_asked *out, struct err *err)
 {
     const char *dir = option_text(options, OPTION_SAVE);
     struct checkpoint_setup setup = {.dir = dir, .program = out->job.program};
@@ -116,7 +119,7 @@ static enum status create_checkpoint(const struct options *options, struct run_a
     checkpoint_state_advance(&setup.state, out->plan, out->job.steps);
     out->to = checkpoint_new(&setup);
     out->job.at_end = save_rank;
-    return checkpoint_create(out->to, err);
+    return creates ? checkpoint_create(out->to, err) : STATUS_OK;
 }
 
 enum status run_asked_commit(struct run_asked *asked, struct err *err)
@@ -132,41 +135,57 @@ void run_asked_release(struct run_asked *asked)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-enum status run_asked_make(const struct options *options, const struct prepared *prepared,
-                           const struct placement *placement, struct run_asked *out,
-                           struct err *err)
+static const char *transport_of(const struct prepared *prepared, const struct world *world)
+{
+    if (world->is_launched)
+        return world->transport->name;
+    return prepared->plan.world > 1 ? shm_transport_ops.name : "none";
+}
+
+int64_t run_timeout_ns(const struct options *options)
 {
     const uint64_t timeout_s = option_number(options, OPTION_TIMEOUT);
+    return (int64_t)(timeout_s > 0 ? timeout_s : 1000000000) * 1000000000;
+}
+
+enum status run_asked_make(const struct options *options, const struct prepared *prepared,
+                           const struct placement *placement, const struct world *world,
+                           struct run_asked *out, struct err *err)
+{
+    const struct device_ops *device = NULL;
     enum status status;
 
     *out = (struct run_asked){.plan = &prepared->plan,
-                              .real = {.device = "host",
-                                       .transport = prepared->plan.world > 1 ? "shm" : "none",
+                              .real = {.device = option_text(options, OPTION_DEVICE),
+                                       .transport = transport_of(prepared, world),
                                        .seed = option_number(options, OPTION_SEED),
                                        .warmup = option_number(options, OPTION_WARMUP)}};
     status = run_debug_parse(option_text(options, OPTION_DEBUG), &out->debug, err);
+    if (status == STATUS_OK)
+        status = device_find((enum device)option_number(options, OPTION_DEVICE), &device, err);
     if (status != STATUS_OK)
         return status;
-    out->job = (struct run_job){
-        .program = &prepared->program,
-        .placement = placement,
-        .ranks = (uint32_t)prepared->plan.world,
-        .steps = (uint32_t)option_number(options, OPTION_STEPS),
-        .optimizer = optimizer_from(options),
-        .max_norm = (float)real_or(options, OPTION_CLIP, 0),
-        .timeout_ns = (int64_t)(timeout_s > 0 ? timeout_s : 1000000000) * 1000000000,
-        .debug = {.poison = out->debug.poison,
-                  .jitter_seed = out->debug.jitter_seed,
-                  .slow_comm = option_given(options, OPTION_SLOW_COMM),
-                  .slow_bytes_per_s = real_or(options, OPTION_SLOW_COMM, 0) * 1e9},
-        .alloc_bias_bytes = out->debug.alloc_bias_bytes,
-        .die_rank = out->debug.die_rank,
-        .hang_rank = out->debug.hang_rank,
-        .context = out,
-        .values = make_values};
+    out->job =
+        (struct run_job){.program = &prepared->program,
+                         .placement = placement,
+                         .device = device,
+                         .ranks = (uint32_t)prepared->plan.world,
+                         .steps = (uint32_t)option_number(options, OPTION_STEPS),
+                         .optimizer = optimizer_from(options),
+                         .max_norm = (float)real_or(options, OPTION_CLIP, 0),
+                         .timeout_ns = run_timeout_ns(options),
+                         .debug = {.poison = out->debug.poison,
+                                   .jitter_seed = out->debug.jitter_seed,
+                                   .slow_comm = option_given(options, OPTION_SLOW_COMM),
+                                   .slow_bytes_per_s = real_or(options, OPTION_SLOW_COMM, 0) * 1e9},
+                         .alloc_bias_bytes = out->debug.alloc_bias_bytes,
+                         .die_rank = out->debug.die_rank,
+                         .hang_rank = out->debug.hang_rank,
+                         .context = out,
+                         .values = make_values};
     status = open_resume(options, out, err);
     if (status == STATUS_OK)
-        status = create_checkpoint(options, out, err);
+        status = create_checkpoint(options, world->rank == 0, out, err);
     out->job.settings_hash = settings_hash(out);
     return status;
 }

@@ -4,6 +4,7 @@
 #ifndef SRC_CLI_RUN_JOB_H
 #define SRC_CLI_RUN_JOB_H
 
+#include "gpu/devices.h"
 #include "gpu/ranks.h"
 #include "gpu/resume.h"
 #include "src/cli/prepare.h"
@@ -25,10 +26,14 @@ struct run_asked {
 enum status run_refuse(const struct options *options, struct err *err);
 
 /* All of it but program and placement, which are in what is prepared. out must not move after; to be
-   released on every path. A checkpoint that is to be saved has its place from here on. */
+   released on every path. A checkpoint that is to be saved has its place from here on; rank 0 of
+   launched ranks makes it. */
 enum status run_asked_make(const struct options *options, const struct prepared *prepared,
-                           const struct placement *placement, struct run_asked *out,
-                           struct err *err);
+                           const struct placement *placement, const struct world *world,
+                           struct run_asked *out, struct err *err);
+/* --timeout, of which 0 is as long as it likes. */
+int64_t run_timeout_ns(const struct options *options);
+
 /* The run did all: its checkpoint is where it was asked for. */
 enum status run_asked_commit(struct run_asked *asked, struct err *err);
 void run_asked_release(struct run_asked *asked);

@@ -37,14 +37,17 @@ static int64_t step_end_ns(const struct run_log *log, uint32_t step)
 static void note_step(const struct run_log *log, uint32_t step, struct run_step *out)
 {
     double loss = 0;
+    bool ended = true;
 
     *out = (struct run_step){.step_ns = 0};
     for (uint32_t r = 0; r < log->ranks; r++) {
+        ended &= log->rank[r].results[step].ended;
         loss += log->rank[r].results[step].loss / log->ranks;
-        out->not_finite += log->rank[r].not_finite[step];
+        out->not_finite += log->rank[r].results[step].not_finite;
         out->skipped |= log->rank[r].results[step].skipped;
+        ended &= log->rank[r].results[step].ended;
     }
-    out->loss = log->rank[0].results[step].ended ? loss : NAN;
+    out->loss = ended ? loss : NAN;
 }
 
 static void note_steps(struct run_report *report, struct arena *arena)
@@ -79,6 +82,7 @@ static void find_median(struct run_report *report, struct arena *arena)
     for (uint32_t i = (uint32_t)real->warmup; i < real->n_step; i++)
         if (real->steps[i].step_ns > 0)
             times_ns[n++] = real->steps[i].step_ns;
+    report->n_measured = n;
     if (n == 0)
         return;
     qsort(times_ns, n, sizeof *times_ns, compare_ns);

@@ -20,7 +20,8 @@ struct run_report {
     struct sim_report *sim; /* the prediction, of the same program and placement */
     struct run_log *log;
     struct run_real real;
-    int64_t min_ns, median_ns, max_ns; /* of the steps behind the warm-up; RUN_NO_METRIC: none */
+    uint32_t n_measured;               /* steps behind the warm-up that have a time */
+    int64_t min_ns, median_ns, max_ns; /* of these; RUN_NO_METRIC: none */
     uint32_t median_step;              /* the one whose tasks are stored; 0: none */
     int64_t origin_ns;                 /* its begin, by the clock of the log */
     struct step_time time;             /* of it, contention left out */

@@ -35,9 +35,8 @@ static void add_time(const struct run_report *report, const struct term *term, s
 
     if (report->median_step == 0)
         return;
-    snprintf(title, sizeof title, "time of a step, median of %llu behind %llu for warm-up",
-             (unsigned long long)(report->real.n_step - report->real.warmup),
-             (unsigned long long)report->real.warmup);
+    snprintf(title, sizeof title, "time of a step, median of %u behind %llu for warm-up",
+             report->n_measured, (unsigned long long)report->real.warmup);
     add_title(term, title, out);
     text_add(out, "  %-*s%*s%*s%*s\n", LABEL_COLUMNS, "", NUMBER_COLUMNS, "measured",
              NUMBER_COLUMNS, "predicted", NUMBER_COLUMNS + 1, "error");
@@ -60,7 +59,7 @@ static void add_memory(const struct run_report *report, const struct term *term,
              text_bytes(report->sim->reserved_bytes, a));
     for (uint32_t i = report->real.n_check; i-- > 0;)
         if (report->real.checks[i].rank == 0) {
-            text_add(out, "  %-*s%*s   by the system's account at the end, program %s%s%s\n",
+            text_add(out, "  %-*s%*s   by the system's account; the program %s%s%s\n",
                      LABEL_COLUMNS, "mapped", NUMBER_COLUMNS,
                      text_bytes(report->real.checks[i].mapped_bytes, a),
                      report->memory_agrees ? term->good : term->bad,

@@ -30,6 +30,20 @@ void schedule_accumulate(struct schedule *sched, uint32_t u)
         launch(sched, u, ACCESS_UPDATE);
 }
 
+/* Whether every gradient of the unit comes in the dtype that it is reduced in. */
+static bool comes_as_reduced(const struct schedule *sched, uint32_t u)
+{
+    const struct unit *unit = &sched->plan->units[u];
+
+    for (uint32_t i = 0; i < unit->n_param; i++) {
+        const struct param_policy *policy =
+            &sched->plan->policy[sched->plan->unit_params[unit->param + i]];
+        if (policy->has_grad && policy->grad != policy->reduce)
+            return false;
+    }
+    return true;
+}
+
 /* The first gradients of a step become the accumulated ones, cast where their dtype is another. */
 void schedule_keep_accumulated(struct schedule *sched, uint32_t u)
 {
@@ -38,7 +52,7 @@ void schedule_keep_accumulated(struct schedule *sched, uint32_t u)
 
     if (unit->grads == NO_BUFFER)
         return;
-    if (layout_of(sched, u)->grad_bytes == shape->accumulated_bytes) {
+    if (comes_as_reduced(sched, u)) {
         unit->accumulated = unit->grads;
         unit->grads = NO_BUFFER;
         return;

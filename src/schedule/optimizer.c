@@ -8,9 +8,18 @@
 #include "src/schedule/pieces.h"
 
 enum {
-    ADAMW_TENSORS = 30, /* fused AdamW takes five lists: so many tensors a launch */
-    SGD_TENSORS = 64,   /* two */
-    FOREACH_NORMS = 110 /* one list */
+    FOREACH_NORMS = 110, /* tensors of a launch that takes one list */
+};
+
+/* An update as launches: passes over all tensors, of so many tensors each. */
+struct update {
+    uint32_t tensors, passes;
+};
+static const struct update updates[OPTIMIZER_N] = {
+    [OPTIMIZER_ADAMW] = {30, 1}, /* five lists */
+    [OPTIMIZER_SGD] = {64, 1},   /* two */
+    [OPTIMIZER_ADAMW_FOREACH] = {FOREACH_NORMS, 12},
+    [OPTIMIZER_ADAMW_COMPOSER] = {1, 13},
 };
 
 /* Adam's moments and counters are born zero right before the first optimizer task. */
@@ -141,11 +150,65 @@ static void log_loss(struct schedule *sched)
     build_free(&sched->build, loss, 0);
 }
 
+/* Bytes of the largest shard of one tensor; a flat parameter is one. */
+static uint64_t largest_shard_bytes(const struct schedule *sched)
+{
+    const uint64_t element_bytes = dtype_bytes(sched->plan->options.policy.storage);
+    uint64_t largest = 0;
+
+    for (uint32_t u = 0; u < sched->plan->n_unit; u++) {
+        const struct unit_layout *unit = layout_of(sched, u);
+        if (is_fsdp1(sched) && unit->updated_elements > largest)
+            largest = unit->updated_elements;
+        for (uint32_t i = 0; i < unit->n_param && !is_fsdp1(sched); i++) {
+            const uint64_t elements = sched->layout->params[unit->param + i].shard_elements;
+            largest = elements > largest ? elements : largest;
+        }
+    }
+    return largest * element_bytes;
+}
+
+/*
+ * What an update needs beside its states: over lists of tensors the roots of all second moments at
+ * once, in a loop two tensors of the largest shard (spec MEMORY 4). NO_BUFFER: nothing.
+ */
+static uint32_t update_temp(struct schedule *sched)
+{
+    const enum optimizer optimizer = sched->plan->options.optimizer;
+    uint64_t elements = 0, bytes = 0;
+
+    for (uint32_t u = 0; u < sched->plan->n_unit; u++)
+        elements += layout_of(sched, u)->updated_elements;
+    if (optimizer == OPTIMIZER_ADAMW_FOREACH)
+        bytes = elements * dtype_bytes(sched->plan->options.policy.storage);
+    else if (optimizer == OPTIMIZER_ADAMW_COMPOSER)
+        bytes = 2 * largest_shard_bytes(sched);
+    if (bytes == 0)
+        return NO_BUFFER;
+    const uint32_t temp = build_buffer(&sched->build, ROLE_UPDATE_TEMP, STREAM_C, NO_UNIT, bytes);
+    build_alloc(&sched->build, temp, 0);
+    return temp;
+}
+
+static void update(struct schedule *sched)
+{
+    const struct update *update = &updates[sched->plan->options.optimizer];
+    const uint32_t temp = update_temp(sched);
+    struct task *task = launch_over_grads(sched, TASK_OPTIMIZER, update->tensors);
+    const uint32_t kernels = task->kernels * update->passes;
+
+    task->kernels = kernels < UINT16_MAX ? (uint16_t)kernels : UINT16_MAX;
+    for (uint32_t u = 0; u < sched->plan->n_unit; u++)
+        update_unit(sched, u);
+    if (temp == NO_BUFFER)
+        return;
+    build_access(&sched->build, temp, ACCESS_WRITE);
+    build_free(&sched->build, temp, 0);
+}
+
 /* One task for all units, then zero_grad, the last act of the step. */
 void schedule_optimizer(struct schedule *sched)
 {
-    const bool is_sgd = sched->plan->options.optimizer == OPTIMIZER_SGD;
-
     build_mark(&sched->build, PHASE_OPTIMIZER, false);
     if (sched->plan->options.scaler)
         unscale(sched);
@@ -153,9 +216,7 @@ void schedule_optimizer(struct schedule *sched)
         clip(sched);
     if (sched->build.section == SECTION_FIRST)
         init_states(sched);
-    launch_over_grads(sched, TASK_OPTIMIZER, is_sgd ? SGD_TENSORS : ADAMW_TENSORS);
-    for (uint32_t u = 0; u < sched->plan->n_unit; u++)
-        update_unit(sched, u);
+    update(sched);
     if (sched->plan->options.log_loss)
         log_loss(sched);
     zero_grad(sched);

@@ -47,7 +47,9 @@ static void reduce_element(const struct reference *reference, const struct ref_s
     }
     if (!to_all)
         return;
-    const double grad = mean_of(&sums.waiting[at], n, step->replicas, param->reduce);
+    const double mean = mean_of(&sums.waiting[at], n, step->replicas, param->reduce);
+    const double by = step->divisor > 0 ? step->ranks / step->divisor : 1;
+    const double grad = ref_round(param->reduce, mean * by);
     param->grad[k] = ref_round(param->storage, param->grad[k] + ref_round(param->storage, grad));
     for (uint32_t replica = 0; replica < step->replicas; replica++)
         sums.waiting[replica * n + at] = 0;
@@ -58,7 +60,7 @@ static void reduce(struct reference *reference, const struct ref_step *step, str
 {
     for (uint32_t i = 0; i < reference->n_param; i++) {
         struct ref_param *param = &reference->params[i];
-        for (uint64_t k = 0; k < param->n && !param->frozen; k++)
+        for (uint64_t k = 0; k < param->n && !param->frozen && !param->unused; k++)
             reduce_element(reference, step, param, k, sums, to_all);
     }
 }

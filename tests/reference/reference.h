@@ -40,6 +40,7 @@ struct ref_param {
     double *at, *grad, *moment, *variance;    /* grad: as the optimizer reads it */
     enum ref_format compute, reduce, storage; /* A_log and dt_bias compute in FP32 */
     bool frozen;                              /* has no gradient and is not updated */
+    bool unused;                              /* its gradient is zero, and it is updated */
 };
 
 /* Formats of all parameters; a test may then change those of single ones. */
@@ -81,6 +82,7 @@ struct ref_step {
     uint64_t batch, seq;
     double loss_factor; /* 1 / microbatches makes gradients those of the mean loss */
     uint32_t ranks, microbatches;
+    double divisor;       /* of the sum over ranks; 0: how many there are */
     uint32_t replicas;    /* HSDP: rank = replica * shards + shard; 1: none */
     bool sync_last;       /* gradients add up on each rank and are reduced after the last one */
     bool all_reduce_last; /* with replicas: the same of the all-reduce alone */
@@ -93,7 +95,8 @@ void reference_microbatch(const struct reference *reference, const struct ref_st
 
 /*
  * All ranks and microbatches from the same parameters. batches and results are
- * [microbatch][rank]; fills each parameter's grad: the mean over ranks, summed over microbatches.
+ * [microbatch][rank]; fills each parameter's grad: the mean over ranks, or their sum by the divisor,
+ * summed over microbatches.
  * Returns the norm of all gradients.
  */
 double reference_step(struct reference *reference, const struct ref_step *step,

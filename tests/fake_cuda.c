@@ -1,0 +1,574 @@
+/*
+ * CUDA's runtime, and the driver's calls for mapped memory, on the host; see fake_cuda.h.
+ */
+#include "tests/fake_cuda.h"
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "tests/tap.h"
+
+enum { POISON = 0xa5, MAX_STREAMS = 64 };
+#define PAGE_BYTES ((uint64_t)2 << 20)
+
+/* One thing to do: work; or a record, or a wait, of an event. */
+struct item {
+    struct item *next;
+    fake_run *run, *drop;
+    void *context;
+    struct CUevent_st *event;
+    uint64_t number; /* of the record that is made or waited for */
+    bool waits;
+};
+
+struct CUevent_st {
+    uint64_t issued, done; /* records */
+    int64_t at_ns;
+};
+
+struct CUstream_st {
+    struct item *first, **end;
+};
+
+static struct {
+    struct fake_setup setup;
+    uint64_t calls, launches, products, collectives, used_bytes;
+    int64_t live;
+    const char *failed;
+    struct CUstream_st *streams[MAX_STREAMS];
+} fake;
+
+/* ---- the test's side ----------------------------------------------------------------------- */
+
+void fake_cuda_init(const struct fake_setup *setup)
+{
+    memset(&fake, 0, sizeof fake);
+    fake.setup = *setup;
+    if (fake.setup.device_bytes == 0)
+        fake.setup.device_bytes = (uint64_t)80 << 30;
+}
+
+uint64_t fake_cuda_calls(void)
+{
+    return fake.calls;
+}
+
+const char *fake_cuda_failed(void)
+{
+    return fake.failed;
+}
+
+int64_t fake_cuda_live(void)
+{
+    return fake.live;
+}
+
+uint64_t fake_cuda_launches(void)
+{
+    return fake.launches;
+}
+
+uint64_t fake_cuda_products(void)
+{
+    return fake.products;
+}
+
+uint64_t fake_cuda_collectives(void)
+{
+    return fake.collectives;
+}
+
+bool fake_cuda_fails(const char *call)
+{
+    if (++fake.calls != fake.setup.fail_at)
+        return false;
+    fake.failed = call;
+    return true;
+}
+
+void fake_cuda_count(int64_t made)
+{
+    fake.live += made;
+}
+
+void fake_cuda_note_launch(void)
+{
+    fake.launches++;
+}
+
+void fake_cuda_note_product(void)
+{
+    fake.products++;
+}
+
+void fake_cuda_note_collective(void)
+{
+    fake.collectives++;
+}
+
+#define FAIL_POINT()                   \
+    do {                               \
+        if (fake_cuda_fails(__func__)) \
+            return cudaErrorUnknown;   \
+    } while (0)
+
+static void *room(size_t bytes)
+{
+    void *at = calloc(1, bytes);
+    if (!at)
+        tap_bail("no memory for the fake device");
+    fake.live++;
+    return at;
+}
+
+static void drop(void *at)
+{
+    fake.live -= at != NULL;
+    free(at);
+}
+
+/* ---- streams ------------------------------------------------------------------------------- */
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* Whether the first item of the stream could be done, and was. */
+static bool run_one(struct CUstream_st *stream)
+{
+    struct item *item = stream->first;
+
+    if (!item || (item->waits && item->event->done < item->number))
+        return false;
+    stream->first = item->next;
+    if (!stream->first)
+        stream->end = &stream->first;
+    if (item->run) {
+        item->run(item->context);
+        item->drop(item->context);
+    } else if (!item->waits) {
+        item->event->done = item->number;
+        item->event->at_ns = now_ns();
+    }
+    free(item);
+    return true;
+}
+
+static void run_all(void)
+{
+    for (bool did = true; did;) {
+        did = false;
+        for (int s = 0; s < MAX_STREAMS; s++)
+            while (fake.streams[s] && run_one(fake.streams[s]))
+                did = true;
+    }
+}
+
+/* A few items, of any streams. */
+static void run_some(void)
+{
+    for (uint64_t n = tap_below(&fake.setup.seed, 8) + 1; n > 0; n--) {
+        struct CUstream_st *stream = fake.streams[tap_below(&fake.setup.seed, MAX_STREAMS)];
+        if (stream)
+            run_one(stream);
+    }
+}
+
+static void put(struct CUstream_st *stream, struct item item)
+{
+    struct item *kept = malloc(sizeof *kept);
+
+    if (!kept)
+        tap_bail("no memory for the fake device");
+    *kept = item;
+    *stream->end = kept;
+    stream->end = &kept->next;
+    if (!fake.setup.defers)
+        run_all();
+}
+
+void fake_cuda_enqueue(void *stream, fake_run *run, fake_run *drop_context, void *context)
+{
+    put(stream, (struct item){.run = run, .drop = drop_context, .context = context});
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+    FAIL_POINT();
+    *least = 0;
+    *greatest = -5;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int priority)
+{
+    struct CUstream_st *stream;
+    int s = 0;
+    (void)flags, (void)priority;
+    FAIL_POINT();
+    while (s < MAX_STREAMS && fake.streams[s])
+        s++;
+    if (s == MAX_STREAMS)
+        return cudaErrorMemoryAllocation;
+    stream = room(sizeof *stream);
+    stream->end = &stream->first;
+    fake.streams[s] = stream;
+    *out = stream;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    FAIL_POINT();
+    for (struct item *item = stream->first, *next; item; item = next) {
+        next = item->next;
+        if (item->drop)
+            item->drop(item->context);
+        free(item);
+    }
+    for (int s = 0; s < MAX_STREAMS; s++)
+        if (fake.streams[s] == stream)
+            fake.streams[s] = NULL;
+    drop(stream);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
+{
+    (void)flags;
+    FAIL_POINT();
+    put(stream, (struct item){.event = event, .number = event->issued, .waits = true});
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags)
+{
+    (void)flags;
+    FAIL_POINT();
+    *out = room(sizeof **out);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    FAIL_POINT();
+    drop(event);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    FAIL_POINT();
+    event->issued++;
+    put(stream, (struct item){.event = event, .number = event->issued});
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+    FAIL_POINT();
+    if (fake.setup.defers)
+        run_some();
+    return event->done == event->issued ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    FAIL_POINT();
+    while (event->done != event->issued)
+        run_some();
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
+{
+    FAIL_POINT();
+    *ms = (float)((double)(end->at_ns - start->at_ns) / 1e6);
+    return cudaSuccess;
+}
+
+/* ---- the device ---------------------------------------------------------------------------- */
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+    return error == cudaErrorMemoryAllocation ? "out of memory" : "unknown error";
+}
+
+cudaError_t cudaGetDeviceCount(int *n)
+{
+    if (fake.setup.driver < 13000)
+        return cudaErrorInsufficientDriver;
+    if (fake.setup.n_device == 0)
+        return cudaErrorNoDevice;
+    FAIL_POINT();
+    *n = fake.setup.n_device;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = fake.setup.driver;
+    return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+    *version = 13000;
+    return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+    FAIL_POINT();
+    return device < fake.setup.n_device ? cudaSuccess : cudaErrorInvalidDevice;
+}
+
+cudaError_t cudaGetDevice(int *device)
+{
+    FAIL_POINT();
+    *device = 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
+{
+    (void)attribute, (void)device;
+    FAIL_POINT();
+    *value = 2;
+    return cudaSuccess;
+}
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+/* In front of what is given out. */
+struct header {
+    uint64_t bytes, taken_bytes;
+};
+enum { HEADER_BYTES = 512 };
+
+static void *take(size_t bytes, uint64_t taken_bytes)
+{
+    char *at = aligned_alloc(HEADER_BYTES, (HEADER_BYTES + bytes + HEADER_BYTES - 1) /
+                                               HEADER_BYTES * HEADER_BYTES);
+    if (!at)
+        tap_bail("no memory for the fake device");
+    memset(at + HEADER_BYTES, POISON, bytes);
+    *(struct header *)(void *)at = (struct header){bytes, taken_bytes};
+    fake.live++;
+    fake.used_bytes += taken_bytes;
+    return at + HEADER_BYTES;
+}
+
+static void give_back(void *memory)
+{
+    char *at = (char *)memory - HEADER_BYTES;
+    fake.used_bytes -= ((struct header *)(void *)at)->taken_bytes;
+    fake.live--;
+    free(at);
+}
+
+cudaError_t cudaMemGetInfo(size_t *available, size_t *all)
+{
+    FAIL_POINT();
+    *available = fake.setup.device_bytes - fake.used_bytes;
+    *all = fake.setup.device_bytes;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void **out, size_t bytes)
+{
+    const uint64_t pages = (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    FAIL_POINT();
+    if (fake.used_bytes + pages > fake.setup.device_bytes)
+        return cudaErrorMemoryAllocation;
+    *out = take(bytes, pages);
+    return cudaSuccess;
+}
+
+/* Waits for all streams, as CUDA does. */
+cudaError_t cudaFree(void *at)
+{
+    FAIL_POINT();
+    run_all();
+    give_back(at);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMallocHost(void **out, size_t bytes)
+{
+    FAIL_POINT();
+    *out = take(bytes, 0);
+    return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void *at)
+{
+    FAIL_POINT();
+    give_back(at);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemset(void *at, int value, size_t bytes)
+{
+    FAIL_POINT();
+    memset(at, value, bytes);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
+{
+    (void)kind;
+    FAIL_POINT();
+    memcpy(to, from, bytes);
+    return cudaSuccess;
+}
+
+/* A copy, or a fill where from is NULL. */
+struct move {
+    void *to;
+    const void *from;
+    size_t bytes;
+    int value;
+};
+
+static void run_move(void *context)
+{
+    const struct move *move = context;
+    if (move->from)
+        memcpy(move->to, move->from, move->bytes);
+    else
+        memset(move->to, move->value, move->bytes);
+}
+
+static void enqueue_move(cudaStream_t stream, struct move move)
+{
+    struct move *kept = malloc(sizeof *kept);
+    if (!kept)
+        tap_bail("no memory for the fake device");
+    *kept = move;
+    fake_cuda_enqueue(stream, run_move, free, kept);
+}
+
+cudaError_t cudaMemsetAsync(void *at, int value, size_t bytes, cudaStream_t stream)
+{
+    FAIL_POINT();
+    enqueue_move(stream, (struct move){.to = at, .bytes = bytes, .value = value});
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t stream)
+{
+    (void)kind;
+    FAIL_POINT();
+    enqueue_move(stream, (struct move){.to = to, .from = from, .bytes = bytes});
+    return cudaSuccess;
+}
+
+/* ---- the driver ---------------------------------------------------------------------------- */
+
+#define DRIVER_FAIL_POINT(name)        \
+    do {                               \
+        if (fake_cuda_fails(name))     \
+            return CUDA_ERROR_UNKNOWN; \
+    } while (0)
+
+static CUresult reserve(CUdeviceptr *out, size_t bytes, size_t align, CUdeviceptr hint,
+                        unsigned long long flags)
+{
+    (void)align, (void)hint, (void)flags;
+    DRIVER_FAIL_POINT("cuMemAddressReserve");
+    void *at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    fake.live++;
+    *out = (CUdeviceptr)(uintptr_t)at;
+    return CUDA_SUCCESS;
+}
+
+static CUresult unreserve(CUdeviceptr at, size_t bytes)
+{
+    DRIVER_FAIL_POINT("cuMemAddressFree");
+    munmap((void *)(uintptr_t)at, bytes);
+    fake.live--;
+    return CUDA_SUCCESS;
+}
+
+static CUresult create(CUmemGenericAllocationHandle *out, size_t bytes,
+                       const CUmemAllocationProp *prop, unsigned long long flags)
+{
+    (void)bytes, (void)prop, (void)flags;
+    DRIVER_FAIL_POINT("cuMemCreate");
+    fake.live++;
+    *out = 1;
+    return CUDA_SUCCESS;
+}
+
+static CUresult release(CUmemGenericAllocationHandle handle)
+{
+    (void)handle;
+    fake.live--; /* first: a handle that cannot be given back is gone all the same */
+    DRIVER_FAIL_POINT("cuMemRelease");
+    return CUDA_SUCCESS;
+}
+
+static CUresult map(CUdeviceptr at, size_t bytes, size_t offset,
+                    CUmemGenericAllocationHandle handle, unsigned long long flags)
+{
+    (void)offset, (void)handle, (void)flags;
+    DRIVER_FAIL_POINT("cuMemMap");
+    mprotect((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE);
+    memset((void *)(uintptr_t)at, POISON, bytes);
+    fake.used_bytes += bytes;
+    fake.live++;
+    return CUDA_SUCCESS;
+}
+
+static CUresult unmap(CUdeviceptr at, size_t bytes)
+{
+    DRIVER_FAIL_POINT("cuMemUnmap");
+    mmap((void *)(uintptr_t)at, bytes, PROT_NONE,
+         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    fake.used_bytes -= bytes;
+    fake.live -= (int64_t)(bytes / PAGE_BYTES);
+    return CUDA_SUCCESS;
+}
+
+static CUresult set_access(CUdeviceptr at, size_t bytes, const CUmemAccessDesc *access, size_t n)
+{
+    (void)at, (void)bytes, (void)access, (void)n;
+    DRIVER_FAIL_POINT("cuMemSetAccess");
+    return CUDA_SUCCESS;
+}
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **out, unsigned version,
+                                             unsigned long long flags,
+                                             enum cudaDriverEntryPointQueryResult *found)
+{
+    static const struct {
+        const char *name;
+        void (*call)(void);
+    } calls[] = {{"cuMemAddressReserve", (void (*)(void))reserve},
+                 {"cuMemAddressFree", (void (*)(void))unreserve},
+                 {"cuMemCreate", (void (*)(void))create},
+                 {"cuMemRelease", (void (*)(void))release},
+                 {"cuMemMap", (void (*)(void))map},
+                 {"cuMemUnmap", (void (*)(void))unmap},
+                 {"cuMemSetAccess", (void (*)(void))set_access}};
+    (void)version, (void)flags;
+    FAIL_POINT();
+    *found = cudaDriverEntryPointSymbolNotFound;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        if (!strcmp(calls[i].name, name)) {
+            memcpy(out, &calls[i].call, sizeof *out);
+            *found = cudaDriverEntryPointSuccess;
+        }
+    return cudaSuccess;
+}
