@@ -33,7 +33,7 @@ registers() {
         match($0, /Used [0-9]+/); print substr($0, RSTART + 5, RLENGTH - 5) }' "$tmp/ptxas"
 }
 
-"$nvcc" -std=c++17 -O2 -arch=sm_90 -Werror all-warnings -I. -Xptxas -v -cubin -o "$tmp/pack.cubin" \
+"$nvcc" -std=c++17 -O2 -fmad=false -arch=sm_90 -Werror all-warnings -I. -Xptxas -v -cubin -o "$tmp/pack.cubin" \
     gpu/cuda_pack.cu >"$tmp/ptxas" 2>&1
 ok "the kernels compile for sm_90 without a warning" test -s "$tmp/pack.cubin"
 ok "nothing is spilled" sh -c "! grep -E '[1-9][0-9]* bytes (stack frame|spill)' '$tmp/ptxas'"

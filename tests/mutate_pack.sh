@@ -9,7 +9,8 @@
 cd "$(dirname "$0")/.." || exit 1
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 cc="${CC:-gcc} -std=gnu11 -O1 -w -ffp-contract=off -DPACK_INLINE=HOST_DEVICE"
-cxx="${CXX:-g++} -std=gnu++17 -O1 -w -ffp-contract=off -DPACK_INLINE=HOST_DEVICE"
+cxx="${CXX:-g++} -std=gnu++17 -O1 -w -ffp-contract=off -DPACK_INLINE=HOST_DEVICE
+    -fsanitize=shift,pointer-overflow -fsanitize-undefined-trap-on-error"
 files="gpu/pack_body.h gpu/pack_memory.h gpu/pack_element.h gpu/pack_table.c"
 
 # What no mutant touches.

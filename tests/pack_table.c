@@ -88,6 +88,7 @@ static void test_random(void)
             };
         }
         uint64_t tile_bytes = (uint64_t)2048 << tap_below(&state, 6);
+        tile_bytes += tap_below(&state, 2) ? tap_below(&state, 1000) : 0;
         struct pack_table table;
         pack_table_build(segments, n, tile_bytes, &arena, &table);
         faults += table_faults(segments, n, tile_bytes, &table);
@@ -226,6 +227,42 @@ static void test_rows(void)
     arena_release(&arena);
 }
 
+/* ---- post-reduce --------------------------------------------------------------------------- */
+
+static void test_posts(void)
+{
+    static const char memory[1024] __attribute__((aligned(128)));
+    const struct post_reduce posts[] = {
+        {.from = memory + 644,
+         .to = (void *)(uintptr_t)(memory + 136),
+         .n = 7,
+         .from_dtype = DTYPE_FP32,
+         .to_dtype = DTYPE_BF16,
+         .accumulates = true,
+         .scale = 0.5f},
+        {.from = memory + 520,
+         .to = (void *)(uintptr_t)(memory + 264),
+         .n = 9,
+         .from_dtype = DTYPE_FP32,
+         .to_dtype = DTYPE_FP32,
+         .accumulates = true,
+         .scale = 0.5f},
+        {.from = memory, .to = (void *)(uintptr_t)memory, .n = 1}, /* not of them */
+    };
+    struct arena arena;
+    struct pack_posts built;
+    arena_init(&arena);
+    pack_posts_build(posts, 2, &arena, &built);
+    const struct pack_tile *tiles = built.table.tiles;
+    ok(built.from == memory + 512 && built.to == memory + 128, "offsets count from a line");
+    ok(built.accumulates && built.scale == 0.5f, "what all have in common");
+    is_int(built.table.n_tile, 2, "a tile for each of two pieces");
+    ok(tiles[0].from == 132 && tiles[0].to == 8 && tiles[0].n == 7, "the first");
+    ok(tiles[1].from == 8 && tiles[1].to == 136 && tiles[1].n == 9, "and the second");
+    is_int(tiles[0].kind, PACK_KIND(DTYPE_FP32, DTYPE_BF16), "of its dtypes");
+    arena_release(&arena);
+}
+
 static void test_nothing(void)
 {
     struct pack_segment nothing[2] = {{.from = 5, .to = 9, .from_dtype = DTYPE_U8}, {.to = 3}};
@@ -246,6 +283,7 @@ int main(void)
     test_pick();
     test_narrow();
     test_rows();
+    test_posts();
     test_nothing();
     return tap_done();
 }
