@@ -186,6 +186,9 @@ static enum status open_cuda(void *self, const struct device_setup *setup, struc
     struct cuda_device *device = self;
     int n_device = 0;
 
+    if (setup->debug.slow_comm)
+        return note(device, err_set(err, STATUS_DEVICE, "device cuda cannot slow down collectives"),
+                    err);
     device->setup = *setup;
     device->clock.last_task = setup->last_task;
     device->tables.outside = &device->outside;

@@ -80,6 +80,20 @@ static bool run(const struct cuda_case *of, const struct made *made,
     return real_case_run(&real, made, out);
 }
 
+/* Reserved bytes, as the device has them, on every rank at every check. */
+static bool memory_agrees(const struct real_numbers *numbers)
+{
+    bool agrees = true;
+
+    for (uint32_t r = 0; r < numbers->ranks; r++) {
+        const struct rank_log *rank = &numbers->log->rank[r];
+        agrees &= rank->n_check > 0;
+        for (uint32_t i = 0; i < rank->n_check; i++)
+            agrees &= rank->checks[i].reserved_bytes == rank->checks[i].mapped_bytes;
+    }
+    return agrees;
+}
+
 static void check(const struct cuda_case *of, uint64_t seed)
 {
     const struct real_case real = {.small = of->small, .words = of->words};
@@ -95,6 +109,7 @@ static void check(const struct cuda_case *of, uint64_t seed)
         ok(of->bound > 0 ? apart <= of->bound : real_equal(&host, &cuda),
            "%s %s%s: as on the host, apart %.1e", small_name(of->small), of->words,
            of->defers ? ", deferred" : "", apart);
+        ok(memory_agrees(&cuda), "and the device has mapped what was reserved");
     }
     real_release(&host);
     real_release(&cuda);

@@ -241,6 +241,7 @@ static void test_loss(void)
 static void test_step_end(void)
 {
     struct step_state state = {.loss = 3,
+                               .not_finite = 5,
                                .loss_scale = 8,
                                .loss_factor = 0.5f,
                                .grad_scale = 4,
@@ -253,8 +254,10 @@ static void test_step_end(void)
 
     run_work(&verdict);
     run_work(&end);
-    ok(results[0].ended && results[0].skipped && results[0].loss == 3, "a step's end is noted");
-    ok(state.loss == 0 && !state.inf_found, "and the state is ready for the next");
+    ok(results[0].ended && results[0].skipped && results[0].loss == 3 && results[0].not_finite == 5,
+       "a step's end is noted");
+    ok(state.loss == 0 && state.not_finite == 0 && !state.inf_found,
+       "and the state is ready for the next");
     ok(state.loss_scale == 4 && state.grad_scale == 2, "infinities halve the loss scale");
     for (int i = 0; i < 1999; i++)
         run_work(&end);

@@ -366,7 +366,6 @@ tests_history_make_SOURCES = tests/history_make.c
 check_PROGRAMS += tests/trace_make
 tests_trace_make_SOURCES = tests/trace_make.c
 
-# A rank of tests/host_mpi.sh.
 # The CUDA device over a CUDA of the host's: its kernels by a C++ compiler, in place of nvcc's.
 if WITH_CUDA
 fake_kernels = \
@@ -409,6 +408,7 @@ tests_cuda_ops_model_t_LDADD = $(fake_kernels) $(fake_libs)
 TESTS += $(cuda_tests)
 endif
 
+# A rank of tests/host_mpi.sh.
 if WITH_MPI
 check_PROGRAMS += tests/host_mpi
 tests_host_mpi_SOURCES = tests/host_mpi.c
