@@ -4,7 +4,7 @@
  *
  * But for the second step of kda. At the first places of a sequence the delta rule yields nearly
  * nothing, and that is divided by its own norm: what an update has moved by an FP32 rounding comes
- * back some hundred times as large. The reference that rounds values to FP32 is as far away.
+ * back some hundred times as large.
  */
 #include <stdio.h>
 
