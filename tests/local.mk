@@ -354,10 +354,6 @@ tests_trace_json_t_SOURCES = tests/trace_json.c
 tests_verify_t_SOURCES = tests/verify.c
 tests_verify_waits_t_SOURCES = tests/verify_waits.c
 tests_what_if_t_SOURCES = tests/what_if.c
-if WITH_CUDA
-c_tests += tests/cuda_link.t
-tests_cuda_link_t_SOURCES = tests/cuda_link.c
-endif
 # Not a test: writes a history for tests in sh.
 check_PROGRAMS += tests/history_make
 tests_history_make_SOURCES = tests/history_make.c
@@ -406,6 +402,8 @@ tests_cuda_ops_linear_t_LDADD = $(fake_kernels) $(fake_libs)
 tests_cuda_ops_model_t_SOURCES = tests/ops_model.c tests/cuda_trial.c $(fake_sources)
 tests_cuda_ops_model_t_LDADD = $(fake_kernels) $(fake_libs)
 TESTS += $(cuda_tests)
+check-cuda: all $(cuda_tests)
+	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS='$(cuda_tests)'
 endif
 
 # A rank of tests/host_mpi.sh.
@@ -543,7 +541,7 @@ EXTRA_DIST += \
 	tests/golden/view-task.txt \
 	tests/golden/view-unit.txt
 
-.PHONY: check-valgrind prove check-summary check-headers
+.PHONY: check-cuda check-valgrind prove check-summary check-headers
 check-valgrind: all $(check_PROGRAMS)
 	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(c_tests)' T_LOG_COMPILER='valgrind -q --leak-check=full --error-exitcode=9'
 prove: all $(check_PROGRAMS)
