@@ -392,9 +392,12 @@ cuda_tests = \
 	tests/cuda_ops_kda.t \
 	tests/cuda_ops_linear.t \
 	tests/cuda_ops_model.t \
+	tests/cuda_order.t \
 	tests/cuda_run.t
 tests_cuda_faults_t_SOURCES = tests/cuda_faults.c $(fake_sources)
 tests_cuda_faults_t_LDADD = $(fake_kernels) $(fake_libs)
+tests_cuda_order_t_SOURCES = tests/cuda_order.c $(fake_sources)
+tests_cuda_order_t_LDADD = $(fake_kernels) $(fake_libs)
 tests_cuda_run_t_SOURCES = tests/cuda_run.c $(fake_sources)
 tests_cuda_run_t_LDADD = $(fake_kernels) $(fake_libs)
 tests_cuda_ops_attention_t_SOURCES = tests/ops_attention.c tests/cuda_trial.c $(fake_sources)
