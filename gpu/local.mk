@@ -107,7 +107,7 @@ endif
 
 # .cu files: nvcc is the compiler, the C compiler is the linker. -fmad=false: as -ffp-contract=off,
 # products and sums are rounded as the host rounds them.
-NVCC_CMD = $(NVCC) -std=c++17 -O2 -fmad=false $(GENCODE) $(NVCC_WERROR) -I$(top_builddir) \
+NVCC_CMD = $(NVCC) -std=c++17 -O2 -fmad=false -lineinfo $(GENCODE) $(NVCC_WERROR) -I$(top_builddir) \
 	-I$(top_srcdir) -Xcompiler -Wall,-Wextra,-fno-strict-aliasing $(NVCCFLAGS)
 AM_V_NVCC = $(am__v_NVCC_@AM_V@)
 am__v_NVCC_ = $(am__v_NVCC_@AM_DEFAULT_V@)

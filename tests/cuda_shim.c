@@ -1,5 +1,5 @@
 /*
- * The CUDA kernels of packing and their launches, run through tests/cuda_shim.h against the host's.
+ * The CUDA kernels of packing and their launches, run through tests/cuda_shim.cuh against the host's.
  *
  * Built by tests/cuda_shim.sh, with sanitizers. What a device alone can show, its own loads, stores
  * and conversions among it, is not here.

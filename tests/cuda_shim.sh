@@ -11,7 +11,7 @@ c_files="tests/cuda_shim.c tests/pack_rig.c tests/pack_watch.c tests/slow_cast.c
 
 # Both at once: each takes some seconds.
 compile_kernels() {
-    $cxx -std=gnu++17 -include tests/cuda_shim.h -x c++ -c gpu/cuda_pack.cu -o "$tmp/kernels.o"
+    $cxx -std=gnu++17 -include tests/cuda_shim.cuh -x c++ -c gpu/cuda_pack.cu -o "$tmp/kernels.o"
 }
 compile_rest() {
     for file in $c_files; do

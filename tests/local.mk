@@ -388,9 +388,12 @@ cuda_tests = \
 	tests/cuda_ops_kda.t \
 	tests/cuda_ops_linear.t \
 	tests/cuda_ops_model.t \
+	tests/cuda_order.t \
 	tests/cuda_run.t
 tests_cuda_faults_t_SOURCES = tests/cuda_faults.c $(fake_sources)
 tests_cuda_faults_t_LDADD = $(fake_kernels) $(fake_libs)
+tests_cuda_order_t_SOURCES = tests/cuda_order.c $(fake_sources)
+tests_cuda_order_t_LDADD = $(fake_kernels) $(fake_libs)
 tests_cuda_run_t_SOURCES = tests/cuda_run.c $(fake_sources)
 tests_cuda_run_t_LDADD = $(fake_kernels) $(fake_libs)
 tests_cuda_ops_attention_t_SOURCES = tests/ops_attention.c tests/cuda_trial.c $(fake_sources)
@@ -440,7 +443,7 @@ sh_tests = \
 dist_check_SCRIPTS += $(sh_tests)
 TESTS += $(c_tests) $(sh_tests)
 EXTRA_DIST += tests/accuracy.txt tests/runs.csv
-EXTRA_DIST += tests/cuda_casts.c tests/cuda_shim.c tests/cuda_shim.h
+EXTRA_DIST += tests/cuda_casts.c tests/cuda_shim.c tests/cuda_shim.cuh
 EXTRA_DIST += tests/mutate_pack.awk tests/mutate_pack.sh tests/mutate_pack.txt tests/mutate_pack_planted.txt
 EXTRA_DIST += tests/tap.sh tests/command_rig.sh tests/history_1.sql tests/history_2.sql
 EXTRA_DIST += tests/oracle/fsdp1-torch-2.11.0-fake-8.json tests/oracle/record_fsdp1.py

@@ -35,7 +35,7 @@ passes() {
 killer() {
     dir=$1
     compile gpu/pack_table.c && compile gpu/host_pack.c &&
-        $cxx "-I$dir" -I. -include tests/cuda_shim.h -x c++ -c "$(here gpu/cuda_pack.cu)" \
+        $cxx "-I$dir" -I. -include tests/cuda_shim.cuh -x c++ -c "$(here gpu/cuda_pack.cu)" \
             -o "$dir/kernels.o" || { echo "the compiler"; return; }
     passes table "$tmp/base/pack_table.o" || { echo pack_table; return; }
     passes shim "$tmp/base/cuda_shim.o $dir/kernels.o" || { echo cuda_shim; return; }

@@ -6,8 +6,8 @@
  * no shared memory. Each access that the body traces goes to shim_look(), each launch's grid to
  * shim_launch(). A call of CUDA fails where shim_fails() says so. Not here: speed, memory, streams.
  */
-#ifndef TESTS_CUDA_SHIM_H
-#define TESTS_CUDA_SHIM_H
+#ifndef TESTS_CUDA_SHIM_CUH
+#define TESTS_CUDA_SHIM_CUH
 
 #include <cstddef>
 #include <cstdint>
