@@ -2,22 +2,23 @@
  * Real runs in FP32 compute what the reference computes in double, to 1e-5 of each tensor's norm:
  * models, numbers of ranks, optimizers, and whatever changes which numbers there are.
  *
- * But for the second step of kda. At the first places of a sequence the delta rule yields nearly
- * nothing, and that is divided by its own norm: what an update has moved by an FP32 rounding comes
- * back some hundred times as large.
+ * But for gradients of the second step, which begins from parameters that are an FP32 rounding away
+ * from the reference's: these are held to twice that. And those of kda to five times: at the first
+ * places of a sequence the delta rule yields nearly nothing, and that is divided by its own norm, so
+ * that what an update has moved by a rounding comes back some hundred times as large.
  */
 #include <stdio.h>
 
 #include "tests/real_judge.h"
 #include "tests/tap.h"
 
-static const struct number_bound strict[] = {{"*", 1e-5}};
+static const struct number_bound strict[] = {{"grad 1 of *", 2e-5}, {"*", 1e-5}};
 static const struct number_bound of_kda[] = {
     {"grad 1 of *", 5e-5}, {"norm 1", 5e-5}, {"d_input", 5e-5}, {"*", 1e-5}};
 
 static void check(const struct real_case *of)
 {
-    const bool is_kda = of->small == SMALL_KDA || of->small == SMALL_FLAT;
+    const bool is_kda = of->small >= SMALL_KDA; /* and its variants behind it */
     real_case_check(of, is_kda ? of_kda : strict);
 }
 
