@@ -58,6 +58,8 @@ static enum status take_older(struct poison *poison, enum stream pool, uint32_t 
     for (; n < list->n && list->at[n].when < born && status == STATUS_OK; n++)
         if (fills)
             status = fill(poison, pool, &list->at[n], err);
+    if (n == 0)
+        return STATUS_OK;
     list->n -= n;
     memmove(list->at, list->at + n, list->n * sizeof *list->at);
     return status;
