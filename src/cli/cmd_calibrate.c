@@ -5,8 +5,6 @@
  * A source fills in a cluster; each is a line of the table. What a source cannot measure it says, in
  * the number's own source.
  */
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,6 +12,7 @@
 #include "src/cli/calibrate.h"
 #include "src/cli/command.h"
 #include "src/cluster_file.h"
+#include "traces/out_file.h"
 
 enum { RANKS_PER_CORE = 2, MOST_RANKS = 8, MOST_LOCAL_RANKS = 256 };
 
@@ -104,14 +103,16 @@ static const struct {
 
 static enum status write_file(const char *path, const struct text *text, struct err *err)
 {
-    char name[TERM_NAME_BYTES];
-    FILE *file = fopen(path, "w");
-    bool ok = file && fwrite(text->at, 1, text->length, file) == text->length;
+    struct out_file out;
+    enum status status = out_open(path, &out, err);
 
-    ok = file && fclose(file) == 0 && ok;
-    return ok ? STATUS_OK
-              : err_set(err, STATUS_INPUT, "cannot write '%s': %s", term_name(path, name),
-                        strerror(errno));
+    if (status != STATUS_OK)
+        return status;
+    status = out_write(&out, text->at, text->length, err);
+    if (status == STATUS_OK)
+        return out_commit(&out, err);
+    out_discard(&out);
+    return status;
 }
 
 /* To the file, or to where results go. */
