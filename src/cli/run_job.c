@@ -3,13 +3,9 @@
  */
 #include "src/cli/run_job.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/hash.h"
-
-enum { DEFAULT_STEPS_MEASURED = 5 };
 
 /* ---- what cannot be run ---------------------------------------------------------------------- */
 
