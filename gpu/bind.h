@@ -49,5 +49,8 @@ char *bind_address(struct bind *bind, uint32_t step, uint32_t expanded_id);
    comm_ranks_of() says. */
 struct comm_group bind_group(const struct plan *plan, enum comm comm, uint32_t rank,
                              uint32_t *ranks);
+/* Of every communicator that a task uses; groups[], by enum comm, comes in zeroed. */
+void bind_groups(const struct program *program, uint32_t rank, struct arena *arena,
+                 struct comm_group *groups);
 
 #endif

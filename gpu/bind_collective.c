@@ -15,6 +15,18 @@ struct comm_group bind_group(const struct plan *plan, enum comm comm, uint32_t r
     return (struct comm_group){.n = n, .me = me, .ranks = ranks};
 }
 
+void bind_groups(const struct program *program, uint32_t rank, struct arena *arena,
+                 struct comm_group *groups)
+{
+    for (uint32_t t = 0; t < program->n_task; t++) {
+        const uint8_t comm = program->tasks[t].comm;
+        if (comm == COMM_NONE || groups[comm].n > 0)
+            continue;
+        groups[comm] = bind_group(program->plan, (enum comm)comm, rank,
+                                  arena_array(arena, uint32_t, program->plan->world));
+    }
+}
+
 /* In place: the rank's slice lies where it belongs. */
 static void all_gather(struct binding *to, struct work_collective *out, uint32_t group_ranks,
                        uint32_t me)

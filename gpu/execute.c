@@ -3,10 +3,11 @@
  */
 #include "gpu/execute.h"
 
-#include "gpu/poison.h"
-
 #include <stdlib.h>
 #include <time.h>
+
+#include "gpu/bell.h"
+#include "gpu/poison.h"
 
 enum { FIRST_LOSS_SCALE = 65536 };
 
@@ -21,7 +22,6 @@ struct executor {
     uint32_t step, n_launch; /* launches of this step so far */
     uint64_t reserved_bytes; /* by segment operations so far */
     int64_t cpu_begin_ns;    /* CPU time of the host's thread before the first step that counts */
-    uint32_t *ranks;
 };
 
 static int64_t clock_ns(clockid_t clock)
@@ -29,11 +29,6 @@ static int64_t clock_ns(clockid_t clock)
     struct timespec now;
     clock_gettime(clock, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-static int64_t now_ns(void)
-{
-    return clock_ns(CLOCK_MONOTONIC);
 }
 
 struct executor *executor_new(const struct execute_setup *setup)
@@ -104,20 +99,6 @@ static void check_memory(struct executor *executor)
 
 /* ---- backend ------------------------------------------------------------------------------- */
 
-static void set_groups(struct executor *executor, struct device_setup *device)
-{
-    const struct program *program = executor->setup.program;
-
-    for (uint32_t t = 0; t < program->n_task; t++) {
-        const uint8_t comm = program->tasks[t].comm;
-        if (comm == COMM_NONE || device->groups[comm].n > 0)
-            continue;
-        uint32_t *ranks = arena_array(&executor->arena, uint32_t, program->plan->world);
-        device->groups[comm] =
-            bind_group(program->plan, (enum comm)comm, executor->setup.rank, ranks);
-    }
-}
-
 static struct step_state first_state(const struct execute_setup *setup)
 {
     const struct plan_options *options = &setup->program->plan->options;
@@ -162,7 +143,7 @@ static enum status executor_open(void *self, const struct program *program,
     (void)placement;
     device.n_event = program->n_event;
     device.last_task = executor->log->last_task;
-    set_groups(executor, &device);
+    bind_groups(setup->program, setup->rank, &executor->arena, device.groups);
     enum status status = setup->device->open(setup->device_self, &device, err);
     if (status == STATUS_OK)
         status = setup->device->state(setup->device_self, &first, &executor->state, err);
@@ -281,7 +262,7 @@ static enum status executor_launch(void *self, const struct launch *launch, stru
     struct executor *executor = self;
     struct task_time *time =
         rank_log_time(executor->setup.log, executor->setup.rank, launch->step, launch->task);
-    const int64_t begin_ns = now_ns();
+    const int64_t begin_ns = bell_now_ns();
     struct bound bound;
     enum status status;
 
@@ -294,7 +275,7 @@ static enum status executor_launch(void *self, const struct launch *launch, stru
         status = submit_bound(executor, launch, &bound, err);
     if (time->launch_ns == 0)
         time->launch_ns = begin_ns;
-    time->launched_ns = now_ns();
+    time->launched_ns = bell_now_ns();
     count_instr(executor, begin_ns, time->launched_ns);
     return status;
 }
@@ -303,10 +284,10 @@ static enum status executor_record(void *self, uint32_t event, enum stream strea
 {
     struct executor *executor = self;
     const struct execute_setup *setup = &executor->setup;
-    const int64_t begin_ns = now_ns();
+    const int64_t begin_ns = bell_now_ns();
     const enum status status = setup->device->record(setup->device_self, event, stream, err);
 
-    count_instr(executor, begin_ns, now_ns());
+    count_instr(executor, begin_ns, bell_now_ns());
     return status;
 }
 
@@ -314,10 +295,10 @@ static enum status executor_wait(void *self, uint32_t event, enum stream stream,
 {
     struct executor *executor = self;
     const struct execute_setup *setup = &executor->setup;
-    const int64_t begin_ns = now_ns();
+    const int64_t begin_ns = bell_now_ns();
     const enum status status = setup->device->wait(setup->device_self, event, stream, err);
 
-    count_instr(executor, begin_ns, now_ns());
+    count_instr(executor, begin_ns, bell_now_ns());
     return status;
 }
 
@@ -327,7 +308,7 @@ static enum status executor_host_wait(void *self, uint32_t event, struct err *er
     return setup->device->host_wait(setup->device_self, event, err);
 }
 
-/* Three checks on the way, after init, the first step and the second; more at the end. */
+/* Checks on the way, after init and each of the first steps; the last one is at the end. */
 static enum status executor_step_end(void *self, uint32_t step, struct err *err)
 {
     struct executor *executor = self;

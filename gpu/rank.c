@@ -1,9 +1,7 @@
 /*
  * One rank of a run: agree with the others, execute, say how it ended. See ranks.h.
  */
-#include <inttypes.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "gpu/ranks.h"
@@ -106,15 +104,9 @@ static enum status agree(struct rank_run *run, struct err *err)
 
 static void set_transport_groups(struct rank_run *run, struct transport_setup *setup)
 {
-    const struct program *program = run->job->program;
     uint32_t *all = arena_array(&run->arena, uint32_t, run->job->ranks);
 
-    for (uint32_t t = 0; t < program->n_task; t++) {
-        const uint8_t comm = program->tasks[t].comm;
-        if (comm != COMM_NONE && setup->groups[comm].n == 0)
-            setup->groups[comm] = bind_group(program->plan, (enum comm)comm, run->rank,
-                                             arena_array(&run->arena, uint32_t, run->job->ranks));
-    }
+    bind_groups(run->job->program, run->rank, &run->arena, setup->groups);
     for (uint32_t r = 0; r < run->job->ranks; r++)
         all[r] = r;
     setup->groups[GROUP_CONTROL] =
@@ -263,11 +255,10 @@ enum status run_launched(const struct run_job *job, uint32_t rank,
                            .transport = transport,
                            .transport_self = transport_self,
                            .log = log};
-    struct err own;
-    enum status status = run_and_note(&run, &own);
-    const enum status gathered = run_log_gather(log, rank, transport, transport_self, err);
 
-    status = judge(log, err);
+    run_and_note(&run, NULL);
+    const enum status gathered = run_log_gather(log, rank, transport, transport_self, err);
+    const enum status status = judge(log, err);
     end(&run);
     return status == STATUS_OK ? gathered : status;
 }

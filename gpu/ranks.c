@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "gpu/bell.h"
 #include "gpu/stop_signal.h"
 
 enum { POLL_NS = 2000000, GRACE_NS = 2000000000 };
@@ -30,13 +31,6 @@ struct family {
     bool hung;
     int stopped_by; /* the signal that this process had to end them for, or 0 */
 };
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 /* The whole life of a forked rank. */
 static void be_rank(const struct run_job *job, uint32_t rank, struct shm_region *region,
@@ -115,8 +109,8 @@ static void watch_progress(struct family *family)
 
     if (progress != family->progress) {
         family->progress = progress;
-        family->progress_ns = now_ns();
-    } else if (now_ns() - family->progress_ns > late_ns) {
+        family->progress_ns = bell_now_ns();
+    } else if (bell_now_ns() - family->progress_ns > late_ns) {
         family->hung = family->hung || family->first < 0;
         kill_all(family);
     }
@@ -132,7 +126,7 @@ static void watch_signals(struct family *family)
 
 static void wait_all(struct family *family)
 {
-    family->progress_ns = now_ns();
+    family->progress_ns = bell_now_ns();
     while (family->alive > 0) {
         int how;
         const pid_t pid = waitpid(-1, &how, WNOHANG);
