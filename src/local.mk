@@ -19,6 +19,7 @@ src_libcli_a_SOURCES = \
 	src/cli/calibrate.h \
 	src/cli/calibrate_comm.c \
 	src/cli/calibrate_device.c \
+	src/cli/calibrate_host.c \
 	src/cli/calibrate_ops.c \
 	src/cli/cmd_bench.c \
 	src/cli/cmd_calibrate.c \

@@ -1,14 +1,33 @@
 /*
- * `unshard calibrate`: a cluster's rates measured where it runs.
+ * `unshard calibrate`: a cluster's rates from what was measured, here or elsewhere.
  *
- * Each part measures and fills in its rates, low, mid and high as they were seen. Files:
- * calibrate_ops.c and calibrate_device.c (one rank: operators, packing, memory, its host), calibrate_comm.c (ranks). What is out of
- * what a cluster file can say is brought to its bound, in cmd_calibrate.c.
+ * Each source reads or measures and fills in rates, low, mid and high as they were seen; what it does
+ * not say stays the preset's (--cluster). Files: calibrate_host.c with calibrate_ops.c and
+ * calibrate_device.c (one rank: operators, packing, memory, its host) and calibrate_comm.c (ranks).
+ * What is out of what a cluster file can say is brought to its bound, in src/cluster_file.c.
  */
 #ifndef SRC_CLI_CALIBRATE_H
 #define SRC_CLI_CALIBRATE_H
 
+#include "src/cli/command.h"
 #include "src/cluster.h"
+
+/* X(ENUM, word of --from) */
+#define CALIBRATE_SOURCES(X) X(DEVICE, "device")
+
+enum calibrate_source {
+#define X(id, name) CALIBRATE_FROM_##id,
+    CALIBRATE_SOURCES(X)
+#undef X
+        CALIBRATE_SOURCE_N
+};
+
+/* Write a cluster to --output, or to where results go; of a file it is told what is in it. */
+enum status calibrate_put(const struct cluster *cluster, const char *what,
+                          const struct options *options, struct output *out, struct err *err);
+
+/* This machine as a cluster. Texts and ranges to arena. */
+enum status calibrate_host(struct cluster *out, struct arena *arena, struct err *err);
 
 /* A sequence and a short one, in tokens; products that are narrow, and hardly any. */
 enum { CALIBRATE_SEQ = 256, CALIBRATE_SHORT_SEQ = 32, CALIBRATE_NARROW = 64, CALIBRATE_SMALL = 16 };

@@ -114,12 +114,13 @@ const struct command commands[] = {
               "number of 'unshard history list', or 'last'.",
      .actions = trace_words, .operand = "run or file",
      .operand_hint = "usage: unshard trace export RUN -o FILE | check FILE", .run = cmd_trace},
-    {"calibrate", COMMAND_CALIBRATE, "[-o FILE]", "a cluster file with the rates of this machine",
+    {"calibrate", COMMAND_CALIBRATE, "[FILE]... [-o FILE]",
+     "a cluster file with rates that were measured",
      .about = "Measure what a step is priced by on this machine: products, attention, the delta rule, "
               "memory, packing, the host's launches, and collectives between ranks. The answer is a "
               "cluster file for --cluster, in which each number says what was measured and in what "
               "range it holds. It takes some seconds; nothing else should run.",
-     .run = cmd_calibrate},
+     .operand = "file", .n_more = OPTIONS_MAX_OPERANDS - 1, .run = cmd_calibrate},
     {"bench", COMMAND_BENCH, "host | sim | store | trace", "how fast unshard itself is on this machine",
      .about = "Measure unshard on one core: sim, the stages of a simulation; store, runs into a "
               "database; trace, runs to Chrome traces, and their check. All with llama3-405b on "

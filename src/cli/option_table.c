@@ -6,6 +6,7 @@
 
 #include "gpu/devices.h"
 #include "sim/what_if.h"
+#include "src/cli/calibrate.h"
 #include "src/cli/command.h"
 #include "src/cli/term.h"
 #include "src/plan.h"
@@ -90,6 +91,9 @@ static const char *const device_words[] = {DEVICES(X) NULL};
 #define X(id, name) [TRANSPORT_##id] = name,
 static const char *const transport_words[] = {TRANSPORTS(X) NULL};
 #undef X
+#define X(id, name) [CALIBRATE_FROM_##id] = name,
+static const char *const source_words[] = {CALIBRATE_SOURCES(X) NULL};
+#undef X
 static const char *const split_words[] = {"all", "calibrate", "test", NULL};
 static const char *const color_words[] = {
     [COLOR_AUTO] = "auto", [COLOR_ALWAYS] = "always", [COLOR_NEVER] = "never", NULL};
@@ -97,7 +101,7 @@ static const char *const color_words[] = {
 /* clang-format off */
 const struct option_info option_table[OPTION_N] = {
     [OPTION_CLUSTER] = {
-        "cluster", STEP, OPTION_TEXT, "NAME|FILE", .initial = "h100-sxm", .in_force = true,
+        "cluster", STEP | COMMAND_CALIBRATE, OPTION_TEXT, "NAME|FILE", .initial = "h100-sxm", .in_force = true,
         .help = "the GPUs, links and host: a name of 'unshard cluster list' or a file like those"},
     [OPTION_NIC] = {
         "nic", STEP & ~COMMAND_RUN, OPTION_REAL, "GBIT/S", .otherwise = "the cluster's",
@@ -335,6 +339,9 @@ const struct option_info option_table[OPTION_N] = {
         .in_force = true,
         .help = "freeze the model and train low-rank adapters of rank r beside the linear layers that "
                 "are named; without targets the family's own, of llama q_proj and v_proj"},
+    [OPTION_FROM] = {
+        "from", COMMAND_CALIBRATE, OPTION_WORD, .words = source_words, .initial = "device",
+        .help = "where the numbers come from; device: measured now, on --device"},
     [OPTION_DEVICE] = {
         "device", COMMAND_RUN | COMMAND_CALIBRATE, OPTION_WORD, .words = device_words, .initial = "host",
         .help = "what executes: threads and memory of this machine, or a GPU"},
