@@ -218,6 +218,10 @@ src_libcore_a_SOURCES = \
 	src/plan_cut.c \
 	src/plan_cut.h \
 	src/plan_cut_inner.h \
+	src/plan_merge.c \
+	src/plan_merge.h \
+	src/plan_modules.c \
+	src/plan_modules.h \
 	src/plan_ranks.c \
 	src/plan_ranks.h \
 	src/plan_refuse.c \

@@ -140,6 +140,9 @@ enum status model_open_json(const char *json, const char *name, uint64_t layers,
 enum status model_set_positions(struct model *model, uint64_t positions, struct arena *arena,
                                 struct err *err);
 
+/* Parameters as fully_shard finds them, n_param of them: of a module after those of its children. */
+void model_param_order(const struct model *model, uint32_t *out);
+
 /* Index of the module with this path, or -1. */
 int model_module(const struct model *model, const char *path);
 

@@ -41,20 +41,6 @@ static void own_modules(struct cut *cut)
     }
 }
 
-/* Parameters as fully_shard finds them: of a module after those of its children. */
-static uint32_t visit_params(const struct model *model, uint32_t module, uint32_t *order,
-                             uint32_t n)
-{
-    const struct module *at = &model->modules[module];
-
-    for (uint32_t child = module + 1; child < at->end; child = model->modules[child].end)
-        n = visit_params(model, child, order, n);
-    for (uint32_t param = at->first_param; param < at->end_param; param++)
-        if (model->params[param].module == module)
-            order[n++] = param;
-    return n;
-}
-
 static void count_param(struct cut *cut, uint32_t param)
 {
     struct cut_unit *unit = &cut->units[cut_owner(cut, param)];
@@ -70,7 +56,7 @@ static void count_param(struct cut *cut, uint32_t param)
 static void own_params(struct cut *cut)
 {
     cut->order = arena_array(cut->arena, uint32_t, cut->model->n_param);
-    visit_params(cut->model, 0, cut->order, 0);
+    model_param_order(cut->model, cut->order);
     for (uint32_t i = 0; i < cut->model->n_param; i++)
         if (cut_is_managed(cut, cut->order[i]))
             count_param(cut, cut->order[i]);

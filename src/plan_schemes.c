@@ -111,17 +111,21 @@ static void claim_owners(struct scheme_run *run, uint32_t draft, uint32_t piece)
         run->drafts->of_module[run->model->params[run->model->piece_params[i]].module] = draft;
 }
 
-/* Embedding alone, norm and head as one; all of them as one where embedding and head are tied. */
-static void draft_torchtitan(struct scheme_run *run)
+/*
+ * What is around the blocks: embedding, norm and head, all of them one unit where embedding and head
+ * are tied. Else the embedding is one, and norm and head are one together or one each.
+ */
+static void draft_ends(struct scheme_run *run, bool norm_with_head)
 {
     const struct model *model = run->model;
-    draft_blocks(run);
     uint32_t tail = NO_DRAFT;
     for (uint32_t piece = 0; piece < model->n_piece; piece++) {
         uint8_t kind = model->pieces[piece].kind;
-        if (kind == BODY_EMBEDDING && model->tied_head == 0)
+        if (kind != BODY_EMBEDDING && kind != BODY_NORM && kind != BODY_HEAD)
+            continue;
+        if (model->tied_head == 0 && (kind == BODY_EMBEDDING || !norm_with_head))
             claim_owners(run, draft_new(run), piece);
-        else if (kind == BODY_EMBEDDING || kind == BODY_NORM || kind == BODY_HEAD) {
+        else {
             if (tail == NO_DRAFT)
                 tail = draft_new(run);
             claim_owners(run, tail, piece);
@@ -129,6 +133,24 @@ static void draft_torchtitan(struct scheme_run *run)
     }
     if (model->tied_head != 0)
         run->drafts->of_module[model->tied_head] = tail;
+}
+
+static void draft_torchtitan(struct scheme_run *run)
+{
+    draft_blocks(run);
+    draft_ends(run, true);
+}
+
+static void draft_pieces(struct scheme_run *run)
+{
+    draft_blocks(run);
+    draft_ends(run, false);
+}
+
+static void draft_half_pieces(struct scheme_run *run)
+{
+    draft_halves(run);
+    draft_ends(run, false);
 }
 
 /* Nothing is claimed: all of it is the root's. */
@@ -141,13 +163,12 @@ static const struct scheme {
     const char *name;
     void (*draft)(struct scheme_run *run);
 } schemes[] = {
-    {"block", draft_blocks},
-    {"attn+mlp", draft_halves},
-    {"whole", draft_whole},
-    {"torchtitan", draft_torchtitan},
+    {"block", draft_blocks},          {"attn+mlp", draft_halves}, {"whole", draft_whole},
+    {"torchtitan", draft_torchtitan}, {"piece", draft_pieces},    {"half", draft_half_pieces},
 };
 
-const char *const plan_scheme_names[] = {"block", "block*K", "attn+mlp", "whole", "torchtitan"};
+const char *const plan_scheme_names[] = {"block",      "block*K", "attn+mlp", "whole",
+                                         "torchtitan", "piece",   "half"};
 const uint32_t n_plan_schemes = sizeof(plan_scheme_names) / sizeof(*plan_scheme_names);
 
 enum status plan_scheme_draft(const struct model *model, const char *text, struct arena *arena,

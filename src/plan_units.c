@@ -223,24 +223,31 @@ static enum status draft_list(const struct claims *c, const struct json_at *list
     return STATUS_OK;
 }
 
-static enum status draft_file(const struct claims *c, const char *path, struct err *err)
+static enum status draft_document(const struct claims *c, const struct json_doc *doc,
+                                  struct err *err)
 {
-    struct json_doc doc;
-    enum status status = json_read_file(path, &doc, err);
-    if (status)
-        return status;
-    struct json_at root = json_root(&doc), it;
-    if (!json_is_array(&root)) {
-        status = json_fail(&root, err, "must be a list of patterns and lists of patterns");
-        goto out;
-    }
-    it = json_first(&root);
+    struct json_at root = json_root(doc);
+    enum status status = STATUS_OK;
+    if (!json_is_array(&root))
+        return json_fail(&root, err, "must be a list of patterns and lists of patterns");
+    struct json_at it = json_first(&root);
     if (!it.node)
-        status = json_fail(&root, err, "names no unit; the scheme 'whole' is the root alone");
+        return json_fail(&root, err, "names no unit; the scheme 'whole' is the root alone");
     for (; it.node && !status; it = json_next(&it))
         status =
             json_is_array(&it) ? draft_list(c, &it, err) : draft_element(c, &it, NO_DRAFT, err);
-out:
+    return status;
+}
+
+/* In a file, or on the command line itself. */
+static enum status draft_json(const struct claims *c, const char *text, struct err *err)
+{
+    struct json_doc doc;
+    enum status status =
+        *text == '@' ? json_read_file(text + 1, &doc, err) : json_parse(text, "--units", &doc, err);
+    if (status)
+        return status;
+    status = draft_document(c, &doc, err);
     json_release(&doc);
     return status;
 }
@@ -256,8 +263,8 @@ enum status plan_units_draft(const struct model *model, const char *text, struct
     bool found = false;
     enum status status = plan_scheme_draft(model, text, arena, &drafts, &found, err);
     if (!status && !found)
-        status =
-            *text == '@' ? draft_file(&claims, text + 1, err) : draft_patterns(&claims, text, err);
+        status = *text == '@' || *text == '[' ? draft_json(&claims, text, err)
+                                              : draft_patterns(&claims, text, err);
     if (!status)
         *out = drafts;
     return status;

@@ -5,7 +5,7 @@
  * included, '?' for one. Of all that one pattern matches the outermost modules count, each a unit:
  * 'model.layers.*' is every block, and not what is inside them. What other patterns match may lie
  * inside: 'model,model.layers.*' is every block, and one unit of the rest of the model around them.
- * In a file a list is one unit of all that its patterns match, found one pattern at a time.
+ * In a file (or in JSON in its place) a list is one unit of all that its patterns match, found one pattern at a time.
  *
  * A draft only says what was asked for. Whether the result can be run, and what a unit owns once
  * inner units took their part, is src/plan_cut.h. Invariant: a module is claimed by at most one
@@ -31,7 +31,7 @@ struct unit_drafts {
     uint32_t n_draft, cap_draft;
 };
 
-/* text: a scheme, comma-separated patterns, or @FILE. Everything lives in the arena. */
+/* text: a scheme, comma-separated patterns, @FILE, or what such a file holds. Everything lives in the arena. */
 enum status plan_units_draft(const struct model *model, const char *text, struct arena *arena,
                              struct unit_drafts *out, struct err *err);
 

@@ -193,6 +193,7 @@ c_tests = \
 	tests/plan_errors.t \
 	tests/plan_picture.t \
 	tests/plan_property.t \
+	tests/plan_merge.t \
 	tests/plan_random.t \
 	tests/plan_rank.t \
 	tests/program.t \
@@ -313,6 +314,7 @@ tests_plan_t_SOURCES = tests/plan.c
 tests_plan_errors_t_SOURCES = tests/plan_errors.c
 tests_plan_picture_t_SOURCES = tests/plan_picture.c
 tests_plan_property_t_SOURCES = tests/plan_property.c
+tests_plan_merge_t_SOURCES = tests/plan_merge.c
 tests_plan_random_t_SOURCES = tests/plan_random.c
 tests_plan_rank_t_SOURCES = tests/plan_rank.c
 tests_program_t_SOURCES = tests/program.c
