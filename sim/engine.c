@@ -29,19 +29,19 @@ struct engine *engine_new(const struct prices *prices, struct arena *arena)
 }
 
 /* The price at a unit's all-gather stands for the launches of unshard and wait (COST section 5). */
-static void set_host_costs(struct engine *engine)
+struct host_costs host_costs_of(const struct prices *prices, const struct plan *plan)
 {
-    const struct prices *prices = engine->prices;
+    struct host_costs costs = {{0}, {0}};
 
-    memset(engine->task_host_ns, 0, sizeof engine->task_host_ns);
     for (uint32_t kind = 0; kind < TASK_KIND_N; kind++)
-        engine->kernel_host_ns[kind] = prices->host_launch_ns;
-    if (prices->host_all_gather_ns > 0 && engine->program->plan->shard_ranks > 1) {
-        engine->task_host_ns[TASK_ALL_GATHER] = prices->host_all_gather_ns;
-        engine->kernel_host_ns[TASK_COPY_IN] = 0;
-        engine->kernel_host_ns[TASK_ALL_GATHER] = 0;
-        engine->kernel_host_ns[TASK_COPY_OUT] = 0;
+        costs.kernel_ns[kind] = prices->host_launch_ns;
+    if (prices->host_all_gather_ns > 0 && plan->shard_ranks > 1) {
+        costs.task_ns[TASK_ALL_GATHER] = prices->host_all_gather_ns;
+        costs.kernel_ns[TASK_COPY_IN] = 0;
+        costs.kernel_ns[TASK_ALL_GATHER] = 0;
+        costs.kernel_ns[TASK_COPY_OUT] = 0;
     }
+    return costs;
 }
 
 /*
@@ -116,7 +116,7 @@ static enum status engine_open(void *self, const struct program *program,
         queue->n = queue->next = 0;
         queue->free_ns = 0;
     }
-    set_host_costs(engine);
+    engine->host = host_costs_of(engine->prices, program->plan);
     set_comms(engine);
     engine->latest = arena_grow(engine->arena, engine->latest, &engine->cap_latest,
                                 program->n_event, sizeof *engine->latest);
@@ -143,8 +143,8 @@ static enum status engine_launch(void *self, const struct launch *launch, struct
     const struct task *task = &engine->program->tasks[launch->task];
     const int64_t task_ns = engine->prices->task_ns[launch->task];
     const int64_t last_ns = engine->prices->last_ns[launch->task];
-    const int64_t unit_ns = engine->task_host_ns[task->kind];
-    const int64_t kernel_ns = engine->kernel_host_ns[task->kind];
+    const int64_t unit_ns = engine->host.task_ns[task->kind];
+    const int64_t kernel_ns = engine->host.kernel_ns[task->kind];
     const int64_t issue_ns = unit_ns + kernel_ns * task->kernels;
     const uint64_t all_ns = (uint64_t)task_ns + (uint64_t)last_ns + (uint64_t)issue_ns;
 
@@ -185,7 +185,7 @@ int64_t engine_host_ns(const struct engine *engine, enum task_kind kind, uint32_
 {
     if (kernels == 0)
         return engine->host_ns;
-    return engine->host_ns + engine->task_host_ns[kind] + engine->kernel_host_ns[kind] * kernels;
+    return engine->host_ns + engine->host.task_ns[kind] + engine->host.kernel_ns[kind] * kernels;
 }
 
 uint32_t engine_point(struct engine *engine, enum stream stream)

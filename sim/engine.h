@@ -30,6 +30,12 @@ struct span {
     int64_t worked_ns; /* its end, had the host issued all of it at once; not after end_ns */
 };
 
+/* What the host spends on a task, and on each of its kernels, before the device has it. */
+struct host_costs {
+    int64_t task_ns[TASK_KIND_N], kernel_ns[TASK_KIND_N];
+};
+struct host_costs host_costs_of(const struct prices *prices, const struct plan *plan);
+
 struct engine;
 
 /* Dies with arena. Opened again it forgets its spans and runs in the memory that it has. */

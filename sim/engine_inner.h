@@ -59,8 +59,8 @@ struct engine {
     const struct program *program;
     struct arena *arena;
 
-    /* The host: its clock, what it spends on a task and on each of its kernels. */
-    int64_t host_ns, task_host_ns[TASK_KIND_N], kernel_host_ns[TASK_KIND_N];
+    int64_t host_ns; /* the host's clock */
+    struct host_costs host;
     uint64_t left_ns; /* what may still be issued */
 
     /* What was issued. */

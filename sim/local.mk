@@ -19,6 +19,8 @@ sim_libsim_a_SOURCES = \
 	sim/engine_wire.c \
 	sim/interval_set.c \
 	sim/interval_set.h \
+	sim/judge.c \
+	sim/judge.h \
 	sim/simulate.c \
 	sim/simulate.h \
 	sim/stalls.c \

@@ -193,6 +193,7 @@ c_tests = \
 	tests/plan_errors.t \
 	tests/plan_picture.t \
 	tests/plan_property.t \
+	tests/judge.t \
 	tests/plan_merge.t \
 	tests/plan_random.t \
 	tests/plan_rank.t \
@@ -314,6 +315,7 @@ tests_plan_t_SOURCES = tests/plan.c
 tests_plan_errors_t_SOURCES = tests/plan_errors.c
 tests_plan_picture_t_SOURCES = tests/plan_picture.c
 tests_plan_property_t_SOURCES = tests/plan_property.c
+tests_judge_t_SOURCES = tests/judge.c
 tests_plan_merge_t_SOURCES = tests/plan_merge.c
 tests_plan_random_t_SOURCES = tests/plan_random.c
 tests_plan_rank_t_SOURCES = tests/plan_rank.c

@@ -20,6 +20,44 @@ void schedule_init_shards(struct schedule *sched)
     build_section_end(&sched->build);
 }
 
+/* Whether a step multiplies matrices on this host thread: 0 forward's, 1 autograd's. */
+static bool uses_gemm(const struct schedule *sched, unsigned thread)
+{
+    const struct body_table *bodies = sched->bodies;
+    bool uses = false;
+
+    for (uint32_t s = 0; s <= sched->plan->n_segment; s++) {
+        const uint32_t of = s == sched->plan->n_segment
+                                ? bodies->of_loss
+                                : segment_pair(bodies, &sched->plan->segments[s]);
+        const struct body_pair *pair = &bodies->pairs[of];
+        uses |= bodies->bodies[thread == 0 ? pair->forward : pair->backward].uses_gemm;
+    }
+    return uses;
+}
+
+static void bear(struct schedule *sched, uint32_t buffer)
+{
+    if (buffer != NO_BUFFER)
+        build_alloc(&sched->build, buffer, 0);
+}
+
+void schedule_init_lasting(struct schedule *sched)
+{
+    build_section_begin(&sched->build, SECTION_INIT);
+    for (uint32_t u = 0; u < sched->plan->n_unit; u++) {
+        bear(sched, sched->units[u].shard);
+        bear(sched, sched->units[u].states);
+    }
+    bear(sched, sched->ignored);
+    for (unsigned thread = 0; thread < 2; thread++) {
+        sched->has_workspace[thread] = true;
+        if (uses_gemm(sched, thread))
+            bear(sched, sched->workspace[thread]);
+    }
+    build_section_end(&sched->build);
+}
+
 /* Token ids and labels of a microbatch, int64 each; hidden states of a model without embedding. */
 static uint64_t input_bytes(const struct schedule *sched)
 {

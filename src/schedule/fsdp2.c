@@ -184,3 +184,16 @@ void schedule_fsdp2(const struct plan *plan, const struct layout *layout,
     schedule_step(&sched, SECTION_FIRST, forward, backward);
     build_repeat_section(&sched.build, SECTION_FIRST, SECTION_STEADY);
 }
+
+void schedule_fsdp2_steady(const struct plan *plan, const struct layout *layout,
+                           const struct body_table *bodies, struct arena *arena,
+                           struct program *out)
+{
+    struct schedule sched;
+
+    schedule_init(&sched, plan, layout, bodies, arena, out);
+    schedule_init_lasting(&sched);
+    build_section_begin(&sched.build, SECTION_FIRST);
+    build_section_end(&sched.build);
+    schedule_step(&sched, SECTION_STEADY, forward, backward);
+}

@@ -12,4 +12,12 @@
 void schedule_fsdp2(const struct plan *plan, const struct layout *layout,
                     const struct body_table *bodies, struct arena *arena, struct program *out);
 
+/*
+ * The steady step alone, for a search that looks at nothing else: section init bears all that lives
+ * for the run and launches nothing, section first is empty.
+ */
+void schedule_fsdp2_steady(const struct plan *plan, const struct layout *layout,
+                           const struct body_table *bodies, struct arena *arena,
+                           struct program *out);
+
 #endif

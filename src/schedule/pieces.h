@@ -155,6 +155,8 @@ void schedule_drop_pending(struct schedule *sched, uint32_t u);
 
 /* compute.c */
 void schedule_init_shards(struct schedule *sched); /* section init */
+/* Section init of a program without a first step: all that lives for the run, and nobody fills it. */
+void schedule_init_lasting(struct schedule *sched);
 void schedule_input(struct schedule *sched);
 void schedule_forward_body(struct schedule *sched, uint32_t s);
 uint32_t schedule_loss(struct schedule *sched); /* returns the gradient of what it is taken of */
