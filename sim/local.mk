@@ -23,6 +23,9 @@ sim_libsim_a_SOURCES = \
 	sim/judge.h \
 	sim/simulate.c \
 	sim/simulate.h \
+	sim/space.c \
+	sim/space.h \
+	sim/space_moves.c \
 	sim/stalls.c \
 	sim/stalls.h \
 	sim/timed_memory.c \
