@@ -52,10 +52,14 @@ struct arena *judge_arena(struct judge *judge)
     return &judge->scratch;
 }
 
-const struct program *judge_program(const struct judge *judge, const struct prices **prices)
+const struct program *judge_program(const struct judge *judge)
 {
-    *prices = &judge->prices;
     return &judge->program;
+}
+
+const struct prices *judge_prices(const struct judge *judge)
+{
+    return &judge->prices;
 }
 
 struct judge_count judge_count(const struct judge *judge)

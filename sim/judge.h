@@ -37,8 +37,9 @@ enum status judge_plan(struct judge *judge, const struct plan *plan, struct judg
 /* Memory until the next plan is judged: a plan that is made in it costs no malloc. */
 struct arena *judge_arena(struct judge *judge);
 
-/* What was judged last, and its prices: until the next one. */
-const struct program *judge_program(const struct judge *judge, const struct prices **prices);
+/* What was judged last, a program without a first step, and its prices: until the next one. */
+const struct program *judge_program(const struct judge *judge);
+const struct prices *judge_prices(const struct judge *judge);
 
 /* How many plans were judged, and how many of them by three steps. */
 struct judge_count {

@@ -1,5 +1,7 @@
 noinst_LIBRARIES += sim/libsim.a
 sim_libsim_a_SOURCES = \
+	sim/bounds.c \
+	sim/bounds.h \
 	sim/causes.c \
 	sim/causes.h \
 	sim/cost.c \
@@ -21,6 +23,12 @@ sim_libsim_a_SOURCES = \
 	sim/interval_set.h \
 	sim/judge.c \
 	sim/judge.h \
+	sim/judge_pool.c \
+	sim/judge_pool.h \
+	sim/point_set.c \
+	sim/point_set.h \
+	sim/search.c \
+	sim/search.h \
 	sim/simulate.c \
 	sim/simulate.h \
 	sim/space.c \

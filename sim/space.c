@@ -121,19 +121,31 @@ bool space_point(const struct space *space, const struct plan *plan, uint8_t *po
     return true;
 }
 
-/* As plan_resolve() decides it, where no axis does. */
-static bool option_keeps(const struct plan *plan, uint32_t unit)
+static uint32_t last_unit(const struct space *space, const uint8_t *atoms)
 {
-    switch (plan->options.reshard) {
+    uint32_t a = space->n_atom;
+    while (a > 0 && atoms[a - 1] & (ATOM_JOINS | ATOM_ROOT))
+        a--;
+    return a - 1;
+}
+
+/* Where no axis says so, as plan_resolve() decides it. */
+bool space_keeps(const struct space *space, const uint8_t *point, uint32_t atom)
+{
+    const uint8_t *atoms = point + POINT_ATOMS;
+
+    if (space->axes >> AXIS_RESHARD & 1)
+        return atoms[atom] & ATOM_KEEPS;
+    switch (space->source.fine->options.reshard) {
     case RESHARD_YES:
     case RESHARD_RANKS:
         return false;
     case RESHARD_NO:
         return true;
     case RESHARD_ALL_BUT_LAST:
-        return plan_is_root(plan, unit) || unit + 1 == plan->n_unit;
+        return atoms[atom] & ATOM_ROOT || atom == last_unit(space, atoms);
     default:
-        return plan_is_root(plan, unit);
+        return atoms[atom] & ATOM_ROOT;
     }
 }
 
@@ -142,6 +154,7 @@ void space_plan(const struct space *space, const uint8_t *point, struct arena *a
 {
     const uint8_t *atoms = point + POINT_ATOMS;
     uint16_t *group_of = arena_take(arena, space->n_atom * sizeof *group_of), n = 0;
+    bool any_root = false;
 
     for (uint32_t a = 0; a < space->n_atom; a++) {
         n += !(atoms[a] & (ATOM_JOINS | ATOM_ROOT));
@@ -150,16 +163,13 @@ void space_plan(const struct space *space, const uint8_t *point, struct arena *a
     plan_merge(&space->source, group_of, arena, out);
     out->options.prefetch = point[POINT_PREFETCH];
     out->options.prefetch_backward = point[POINT_PREFETCH_BACKWARD];
-    for (uint32_t u = 0; u < out->n_unit; u++)
-        out->units[u].reshard_after_forward = !option_keeps(out, u);
-    if (!(space->axes >> AXIS_RESHARD & 1))
-        return;
-    for (uint32_t u = 0; u < out->n_unit; u++)
-        out->units[u].reshard_after_forward = true;
-    for (uint32_t a = 0; a < space->n_atom; a++)
-        if (atoms[a] & ATOM_KEEPS)
-            out->units[atoms[a] & ATOM_ROOT ? 0 : group_of[a] + out->has_root]
-                .reshard_after_forward = false;
+    for (uint32_t a = 0; a < space->n_atom; a++) {
+        const bool root = atoms[a] & ATOM_ROOT;
+        const uint32_t unit = root ? 0 : group_of[a] + (uint32_t)out->has_root;
+        if (!(atoms[a] & ATOM_JOINS) && !(root && any_root))
+            out->units[unit].reshard_after_forward = !space_keeps(space, point, a);
+        any_root |= root;
+    }
 }
 
 uint32_t space_units(const struct space *space, const uint8_t *point)

@@ -61,6 +61,10 @@ bool space_point(const struct space *space, const struct plan *plan, uint8_t *po
 void space_plan(const struct space *space, const uint8_t *point, struct arena *arena,
                 struct plan *out);
 
+/* Whether the unit that begins with the atom keeps its parameters from forward to backward; of the
+   root the first atom of it says so. */
+bool space_keeps(const struct space *space, const uint8_t *point, uint32_t atom);
+
 /* Units of a point, the root included. */
 uint32_t space_units(const struct space *space, const uint8_t *point);
 

@@ -195,6 +195,8 @@ c_tests = \
 	tests/plan_property.t \
 	tests/judge.t \
 	tests/space.t \
+	tests/bounds.t \
+	tests/search.t \
 	tests/plan_merge.t \
 	tests/plan_random.t \
 	tests/plan_rank.t \
@@ -318,6 +320,8 @@ tests_plan_picture_t_SOURCES = tests/plan_picture.c
 tests_plan_property_t_SOURCES = tests/plan_property.c
 tests_judge_t_SOURCES = tests/judge.c
 tests_space_t_SOURCES = tests/space.c
+tests_bounds_t_SOURCES = tests/bounds.c
+tests_search_t_SOURCES = tests/search.c
 tests_plan_merge_t_SOURCES = tests/plan_merge.c
 tests_plan_random_t_SOURCES = tests/plan_random.c
 tests_plan_rank_t_SOURCES = tests/plan_rank.c

@@ -1,0 +1,100 @@
+/*
+ * A batch of points over threads; see judge_pool.h. They take points in turn from a counter; where no
+ * thread can be had those that are there do it all.
+ */
+#include "sim/judge_pool.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "src/plan_check.h"
+
+struct judge_pool {
+    const struct space *space;
+    struct arena arena;
+    struct judge *judges[JUDGE_POOL_MAX];
+    uint32_t n_judge;
+
+    const uint8_t *const *points; /* of the batch that runs */
+    struct judged *judged;
+    uint32_t n;
+    atomic_uint next;
+};
+
+struct judge_pool *judge_pool_new(const struct space *space, const struct cluster *cluster,
+                                  const struct body_table *bodies, uint32_t jobs)
+{
+    struct arena arena;
+
+    arena_init(&arena);
+    struct judge_pool *pool = arena_array(&arena, struct judge_pool, 1);
+    pool->space = space;
+    pool->arena = arena;
+    pool->n_judge = jobs;
+    for (uint32_t i = 0; i < jobs; i++)
+        pool->judges[i] = judge_new(cluster, bodies);
+    return pool;
+}
+
+void judge_pool_free(struct judge_pool *pool)
+{
+    if (!pool)
+        return;
+    struct arena arena = pool->arena; /* the pool is in it */
+    for (uint32_t i = 0; i < pool->n_judge; i++)
+        judge_free(pool->judges[i]);
+    arena_release(&arena);
+}
+
+static struct judged judge_point(const struct space *space, struct judge *judge,
+                                 const uint8_t *point)
+{
+    struct arena *arena = judge_arena(judge);
+    struct judged judged;
+    struct plan plan;
+
+    arena_reset(arena);
+    space_plan(space, point, arena, &plan);
+    if (plan_check(&plan, arena, NULL) != STATUS_OK ||
+        judge_plan(judge, &plan, &judged, NULL) != STATUS_OK)
+        return JUDGED_REFUSED;
+    return judged;
+}
+
+struct worker {
+    struct judge_pool *pool;
+    struct judge *judge;
+};
+
+static void *work(void *self)
+{
+    const struct worker *worker = self;
+    struct judge_pool *pool = worker->pool;
+    uint32_t i;
+
+    while ((i = atomic_fetch_add(&pool->next, 1)) < pool->n)
+        pool->judged[i] = judge_point(pool->space, worker->judge, pool->points[i]);
+    return NULL;
+}
+
+void judge_pool_run(struct judge_pool *pool, const uint8_t *const *points, uint32_t n,
+                    struct judged *out)
+{
+    struct worker workers[JUDGE_POOL_MAX];
+    pthread_t threads[JUDGE_POOL_MAX];
+    uint32_t n_thread = 0;
+
+    pool->points = points;
+    pool->judged = out;
+    pool->n = n;
+    atomic_store(&pool->next, 0);
+    for (uint32_t i = 0; i < pool->n_judge && i < n; i++)
+        workers[i] = (struct worker){pool, pool->judges[i]};
+    while (n_thread + 1 < pool->n_judge && n_thread + 1 < n &&
+           pthread_create(&threads[n_thread], NULL, work, &workers[n_thread + 1]) == 0)
+        n_thread++;
+    if (n > 0)
+        work(&workers[0]);
+    while (n_thread > 0)
+        pthread_join(threads[--n_thread], NULL);
+}
