@@ -251,6 +251,7 @@ src_libcore_a_SOURCES = \
 	src/schedule/divide.c \
 	src/schedule/divide.h \
 	src/schedule/flat.c \
+	src/schedule/flat_birth.c \
 	src/schedule/fsdp1.c \
 	src/schedule/fsdp1.h \
 	src/schedule/fsdp2.c \

@@ -4,14 +4,23 @@
  */
 #include "src/schedule/pieces.h"
 
-void schedule_init_shards(struct schedule *sched)
+/* As to_empty() makes them of a model on the meta device that is sharded already. */
+static void bear_shards(struct schedule *sched)
 {
-    build_section_begin(&sched->build, SECTION_INIT);
-    build_mark(&sched->build, PHASE_INIT, false);
     for (uint32_t u = 0; u < sched->plan->n_unit; u++) {
         build_alloc(&sched->build, sched->units[u].shard, 0);
         build_instr(&sched->build, INSTR_LAUNCH, STREAM_C, 0, sched->units[u].init_shard);
     }
+}
+
+void schedule_init_shards(struct schedule *sched)
+{
+    build_section_begin(&sched->build, SECTION_INIT);
+    build_mark(&sched->build, PHASE_INIT, false);
+    if (is_fsdp1(sched))
+        schedule_flat_births(sched, NO_UNIT);
+    else
+        bear_shards(sched);
     if (sched->ignored != NO_BUFFER) {
         build_alloc(&sched->build, sched->ignored, 0);
         build_instr(&sched->build, INSTR_LAUNCH, STREAM_C, 0, sched->init_ignored);

@@ -7,13 +7,13 @@
 
 /* The member sizes of one shape while they are written down. */
 struct sizes {
-    uint64_t *shard, *full, *kept, *grads, *accumulated, *zeros, *states;
+    uint64_t *shard, *full, *kept, *grads, *accumulated, *zeros, *whole, *states;
     uint32_t n_grad, n_zeros, n_stateful;
 };
 
 static struct sizes sizes_new(struct arena *arena, uint32_t n_param)
 {
-    uint64_t *at = arena_array(arena, uint64_t, (size_t)(6 + ADAMW_STATES) * n_param + 1);
+    uint64_t *at = arena_array(arena, uint64_t, (size_t)(7 + ADAMW_STATES) * n_param + 1);
     return (struct sizes){
         .shard = at,
         .full = at + n_param,
@@ -21,7 +21,8 @@ static struct sizes sizes_new(struct arena *arena, uint32_t n_param)
         .grads = at + (size_t)3 * n_param,
         .accumulated = at + (size_t)4 * n_param,
         .zeros = at + (size_t)5 * n_param,
-        .states = at + (size_t)6 * n_param,
+        .whole = at + (size_t)6 * n_param,
+        .states = at + (size_t)7 * n_param,
     };
 }
 
@@ -45,6 +46,8 @@ static void add_param(struct schedule *sched, const struct param_layout *place,
     const uint64_t reduced_bytes = place->numel * dtype_bytes((enum dtype)policy->reduce);
 
     sizes->shard[i] = place->shard_elements * dtype_bytes((enum dtype)policy->storage);
+    sizes->whole[i] = place->numel * dtype_bytes((enum dtype)policy->storage);
+    shape->whole_bytes += sizes->whole[i];
     sizes->full[i] =
         place->shard_elements * plan->shard_ranks * dtype_bytes((enum dtype)policy->compute);
     if (plan->options.reshard == RESHARD_RANKS)
@@ -89,6 +92,8 @@ static void prepare_shape(struct schedule *sched, uint32_t u, struct arena *aren
     shape->n_zeros = sizes.n_zeros;
     if (is_fsdp1(sched))
         flatten_sizes(sched, unit, &sizes, shape);
+    if (is_fsdp1(sched))
+        shape->whole = build_members(&sched->build, sizes.whole, n);
     shape->n_states = ADAMW_STATES * sizes.n_stateful;
     shape->shard = build_members(&sched->build, sizes.shard, shape->n_shard);
     shape->full = build_members(&sched->build, sizes.full, shape->n_shard);

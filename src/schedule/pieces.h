@@ -21,7 +21,8 @@ enum {
 struct shape_members {
     uint32_t shard, full, kept, grads, accumulated, zeros, states;
     uint32_t n_shard, n_states, n_zeros; /* FSDP1: of the one flat parameter */
-    uint64_t kept_bytes, accumulated_bytes, zeros_bytes, states_bytes;
+    uint32_t whole;                      /* FSDP1: the parameters that it is made of */
+    uint64_t kept_bytes, accumulated_bytes, zeros_bytes, states_bytes, whole_bytes;
 };
 
 /* One reduce dtype's gradients of a unit. */
@@ -190,6 +191,9 @@ void schedule_wait_for_reduce(struct schedule *sched);
 enum buffer_role schedule_out_role(const struct schedule *sched, uint32_t u, uint32_t bucket);
 void schedule_post_reduce(struct schedule *sched, uint32_t u, uint32_t bucket, uint32_t out);
 void schedule_release_kept(struct schedule *sched, uint32_t u);
+
+/* flat_birth.c: section init, of the units whose outer unit this is; NO_UNIT: of all */
+void schedule_flat_births(struct schedule *sched, uint16_t outer);
 
 /* flat.c: FSDP1's flat parameters and their gradients */
 void schedule_flat_unshard(struct schedule *sched, uint32_t u);
