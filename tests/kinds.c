@@ -175,12 +175,12 @@ static void test_cost_only(const struct cluster *h100)
     ok(other_ns > block_ns, "and costs another time");
 }
 
-static uint64_t update_temp_bytes(const struct program *program)
+static struct buffer update_temp(const struct program *program)
 {
     for (uint32_t b = 0; b < program->n_buffer; b++)
         if (program->buffers[b].role == ROLE_UPDATE_TEMP)
-            return program->buffers[b].bytes;
-    return 0;
+            return program->buffers[b];
+    return (struct buffer){0};
 }
 
 static uint16_t update_kernels(const struct program *program)
@@ -200,9 +200,10 @@ static void test_optimizers(const struct cluster *h100)
         double moved;
         int kernels;
         bool all;
-    } cases[] = {{OPTIMIZER_ADAMW, "fused", 28, 3, false},
-                 {OPTIMIZER_ADAMW_FOREACH, "foreach", 84, 12, true},
-                 {OPTIMIZER_ADAMW_COMPOSER, "in a loop", 92, 13 * 75, false}};
+        uint32_t temps;
+    } cases[] = {{OPTIMIZER_ADAMW, "fused", 28, 3, false, 0},
+                 {OPTIMIZER_ADAMW_FOREACH, "foreach", 84, 12, true, 75},
+                 {OPTIMIZER_ADAMW_COMPOSER, "in a loop", 92, 13 * 75, false, 2}};
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct plan_options options = plan_options_default();
@@ -215,7 +216,9 @@ static void test_optimizers(const struct cluster *h100)
         is_near((double)price_of(&made, h100, TASK_OPTIMIZER, NULL) * 1e-9,
                 cases[i].kernels * 3e-6 + cases[i].moved * shard / (3.35e12 * 0.8), 1e-4,
                 "AdamW %s moves %g bytes an element", cases[i].name, cases[i].moved);
-        const uint64_t temp = update_temp_bytes(&made.program);
+        const uint64_t temp = update_temp(&made.program).bytes;
+        is_int(update_temp(&made.program).n_member, cases[i].temps, "%s: %u tensors beside states",
+               cases[i].name, cases[i].temps);
         if (cases[i].all)
             is_near((double)temp, 4 * shard, 1e-6, "%s: a temporary of all shards", cases[i].name);
         else if (cases[i].optimizer == OPTIMIZER_ADAMW_COMPOSER)

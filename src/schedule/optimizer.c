@@ -168,24 +168,41 @@ static uint64_t largest_shard_bytes(const struct schedule *sched)
     return largest * element_bytes;
 }
 
-/*
- * What an update needs beside its states: over lists of tensors the roots of all second moments at
- * once, in a loop two tensors of the largest shard (spec MEMORY 4). NO_BUFFER: nothing.
- */
+/* Over lists of tensors: the root of each second moment, all at once. Returns how many. */
+static uint32_t list_roots(const struct schedule *sched, uint64_t *bytes)
+{
+    uint32_t n = 0;
+
+    for (uint32_t u = 0; u < sched->plan->n_unit; u++) {
+        if (sched->units[u].states == NO_BUFFER)
+            continue;
+        const struct buffer *states = &sched->build.program->buffers[sched->units[u].states];
+        for (uint32_t i = ADAMW_STATES - 1; i < states->n_member; i += ADAMW_STATES)
+            bytes[n++] = buffer_member_bytes(sched->build.program, states, i);
+    }
+    return n;
+}
+
+/* What an update needs beside its states (spec MEMORY 4). NO_BUFFER: nothing. */
 static uint32_t update_temp(struct schedule *sched)
 {
     const enum optimizer optimizer = sched->plan->options.optimizer;
-    uint64_t elements = 0, bytes = 0;
+    uint64_t *bytes = arena_array(sched->build.arena, uint64_t, sched->plan->model->n_param + 2);
+    uint64_t sum = 0;
+    uint32_t n = 0;
 
-    for (uint32_t u = 0; u < sched->plan->n_unit; u++)
-        elements += layout_of(sched, u)->updated_elements;
-    if (optimizer == OPTIMIZER_ADAMW_FOREACH)
-        bytes = elements * dtype_bytes(sched->plan->options.policy.storage);
-    else if (optimizer == OPTIMIZER_ADAMW_COMPOSER)
-        bytes = 2 * largest_shard_bytes(sched);
-    if (bytes == 0)
+    if (optimizer == OPTIMIZER_ADAMW_FOREACH) {
+        n = list_roots(sched, bytes);
+    } else if (optimizer == OPTIMIZER_ADAMW_COMPOSER) { /* in a loop, two for a tensor */
+        bytes[0] = bytes[1] = largest_shard_bytes(sched);
+        n = 2;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        sum += bytes[i];
+    if (sum == 0)
         return NO_BUFFER;
-    const uint32_t temp = build_buffer(&sched->build, ROLE_UPDATE_TEMP, STREAM_C, NO_UNIT, bytes);
+    const uint32_t temp = build_group(&sched->build, ROLE_UPDATE_TEMP, STREAM_C, NO_UNIT,
+                                      build_members(&sched->build, bytes, n), n, sum);
     build_alloc(&sched->build, temp, 0);
     return temp;
 }
