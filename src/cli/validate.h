@@ -72,6 +72,7 @@ enum status validate_command(const struct measured_run *run, const char *cluster
 struct habit {
     const char *source;       /* what the row's source begins with */
     const char *system;       /* of the row; "": any */
+    const char *compile;      /* the same */
     const char *from, *until; /* of the row's date, as text; until is left out */
     const char *option, *value;
     const char *why;

@@ -134,13 +134,17 @@ static enum status add_reshard(struct builder *b, const struct measured_run *run
     return STATUS_OK;
 }
 
+static bool is_any_or(const char *word, const char *of_row)
+{
+    return *word == '\0' || !strcmp(word, of_row);
+}
+
 static void add_habits(struct builder *b, const struct measured_run *run)
 {
     for (uint32_t i = 0; i < n_validate_habits; i++) {
         const struct habit *habit = &validate_habits[i];
-        const bool any_system = *habit->system == '\0';
         if (!strncmp(run->source, habit->source, strlen(habit->source)) &&
-            (any_system || !strcmp(run->system, habit->system)) &&
+            is_any_or(habit->system, run->system) && is_any_or(habit->compile, run->compile) &&
             strcmp(run->date, habit->from) >= 0 && strcmp(run->date, habit->until) < 0)
             add(b, habit->option, habit->value);
     }

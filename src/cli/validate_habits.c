@@ -7,6 +7,8 @@
  */
 #include "src/cli/validate.h"
 
+/* of system and compile; of dates */
+#define ANY "", ""
 #define ALWAYS "", "9999"
 
 static const char LLM_FOUNDRY[] = "mosaicml/llm-foundry";
@@ -18,30 +20,33 @@ static const char KEMPNER[] = "KempnerInstitute/KempnerForge";
 
 /* clang-format off */
 const struct habit validate_habits[] = {
-    {LLM_FOUNDRY, "", ALWAYS, "units", "block", "fsdp_wrap_fn of MPTModel: blocks, and a root"},
-    {LLM_FOUNDRY, "", ALWAYS, "positions", "seq", "max_seq_len is the length of a sequence"},
+    {LLM_FOUNDRY, ANY, ALWAYS, "units", "block", "fsdp_wrap_fn of MPTModel: blocks, and a root"},
+    {LLM_FOUNDRY, ANY, ALWAYS, "positions", "seq", "max_seq_len is the length of a sequence"},
 
-    {TORCHTITAN, "", ALWAYS, "units", "block", "parallelize_llama: blocks; embedding, norm and head in the root (spec MEMORY 5)"},
-    {TORCHTITAN, "fsdp2", ALWAYS, "reshard", "all-but-last", "the last block is not resharded (spec MEMORY 5)"},
-    {TORCHTITAN, "fsdp2", "2024-03", "2024-06", "pack-stream", "rs", "before pytorch#129721 (spec MEMORY 5)"},
-    {TORCHTITAN, "", "", "2025", "norm", "composite", "its own RMSNorm, in FP32 steps (spec MEMORY 3.1)"},
-    {TORCHTITAN, "", "", "2024-05", "loss", "eager-model", "logits cast in the model, and kept (spec MEMORY 4, B)"},
-    {TORCHTITAN, "", "2025-06", "9999", "loss", "compiled", "the loss is compiled again (spec MEMORY 4, D)"},
+    {TORCHTITAN, ANY, ALWAYS, "units", "block", "parallelize_llama: blocks; embedding, norm and head in the root (spec MEMORY 5)"},
+    {TORCHTITAN, "fsdp2", "", ALWAYS, "reshard", "all-but-last", "the last block is not resharded (spec MEMORY 5)"},
+    {TORCHTITAN, "fsdp2", "", "2024-03", "2024-06", "pack-stream", "rs", "before pytorch#129721 (spec MEMORY 5)"},
+    {TORCHTITAN, ANY, "", "2025", "norm", "composite", "its own RMSNorm, in FP32 steps (spec MEMORY 3.1)"},
+    {TORCHTITAN, "", "yes", "", "2024-05", "norm", "fused", "train.py compiles the whole model, the last norm too, and blocks alone since then"},
+    {TORCHTITAN, ANY, "", "2024-05", "optimizer", "adamw-foreach", "train.py asks for foreach"},
+    {TORCHTITAN, ANY, "", "2024-05", "loss", "eager-model", "logits cast in the model, and kept (spec MEMORY 4, B)"},
+    {TORCHTITAN, ANY, "2025-06", "9999", "loss", "compiled", "the loss is compiled again (spec MEMORY 4, D)"},
 
-    {TORCHAO, "", ALWAYS, "units", "torchtitan", "torchtitan of August 2025 runs it"},
-    {TORCHAO, "", ALWAYS, "loss", "compiled", "as torchtitan"},
+    {TORCHAO, ANY, ALWAYS, "units", "torchtitan", "torchtitan of August 2025 runs it"},
+    {TORCHAO, ANY, ALWAYS, "loss", "compiled", "as torchtitan"},
+    {TORCHAO, ANY, ALWAYS, "allocator", "expandable", "its benchmarks run torchtitan's run_train.sh, which sets it"},
 
-    {FMS_FSDP, "", ALWAYS, "units", "block", "wrapping policy: LLaMABlock"},
-    {FMS_FSDP, "", ALWAYS, "reduce-dtype", "bf16", "mixed precision policy bfSixteen"},
+    {FMS_FSDP, ANY, ALWAYS, "units", "block", "wrapping policy: LLaMABlock"},
+    {FMS_FSDP, ANY, ALWAYS, "reduce-dtype", "bf16", "mixed precision policy bfSixteen"},
 
-    {YAFSDP, "", ALWAYS, "units", "block", "one unit a block, as its README compares"},
+    {YAFSDP, ANY, ALWAYS, "units", "block", "one unit a block, as its README compares"},
 
-    {KEMPNER, "", ALWAYS, "units", "block", "blocks and a root (spec MEMORY 5)"},
-    {KEMPNER, "fsdp2", ALWAYS, "reshard", "yes", "its root is resharded too (spec MEMORY 5)"},
-    {KEMPNER, "", ALWAYS, "storage-dtype", "bf16", "parameters are stored in bf16 (spec MEMORY 3.8)"},
-    {KEMPNER, "", ALWAYS, "loss", "eager-bf16", "cross entropy of bf16 logits (spec MEMORY 4, C)"},
-    {KEMPNER, "", ALWAYS, "sync", "last", "gradients accumulate without sync (spec MEMORY 4)"},
-    {KEMPNER, "", ALWAYS, "norm", "composite", "its own RMSNorm (spec MEMORY 3.1)"},
+    {KEMPNER, ANY, ALWAYS, "units", "block", "blocks and a root (spec MEMORY 5)"},
+    {KEMPNER, "fsdp2", "", ALWAYS, "reshard", "yes", "its root is resharded too (spec MEMORY 5)"},
+    {KEMPNER, ANY, ALWAYS, "storage-dtype", "bf16", "parameters are stored in bf16 (spec MEMORY 3.8)"},
+    {KEMPNER, ANY, ALWAYS, "loss", "eager-bf16", "cross entropy of bf16 logits (spec MEMORY 4, C)"},
+    {KEMPNER, ANY, ALWAYS, "sync", "last", "gradients accumulate without sync (spec MEMORY 4)"},
+    {KEMPNER, ANY, ALWAYS, "norm", "composite", "its own RMSNorm (spec MEMORY 3.1)"},
 };
 /* clang-format on */
 const uint32_t n_validate_habits = sizeof validate_habits / sizeof *validate_habits;
