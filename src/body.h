@@ -44,6 +44,7 @@ enum { SLOT_IN, SLOT_OUT, SLOT_D_OUT, SLOT_D_IN, SLOT_GRAD };
 
 struct slot {
     uint64_t bytes;
+    const char *name;     /* what people call the tensor */
     uint8_t memory_class; /* of internal slots; the boundary's is the buffer's */
 };
 

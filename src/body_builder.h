@@ -106,7 +106,8 @@ enum body_arg { BODY_PARAM = 256, BODY_ABSENT = 512, BODY_LABELS };
 
 struct body_tensor {
     struct extent size;
-    bool logits; /* its class; the others' follows from whether it crosses into backward */
+    bool logits;      /* its class; the others' follows from whether it crosses into backward */
+    const char *name; /* what people call it */
 };
 
 /* Where a row is left out, or two names are one tensor's. Several together: all must hold. */

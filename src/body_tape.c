@@ -37,7 +37,8 @@ static uint64_t extent_bytes(struct walk *walk, const struct extent *extent)
 
 /* ---- slots -------------------------------------------------------------------------------- */
 
-static uint32_t push_bytes(struct walk *walk, uint64_t bytes, enum memory_class memory_class)
+static uint32_t push_bytes(struct walk *walk, uint64_t bytes, enum memory_class memory_class,
+                           const char *name)
 {
     struct body_table *table = walk->table;
     body_add(&walk->too_large, &walk->slot_bytes, bytes);
@@ -45,7 +46,7 @@ static uint32_t push_bytes(struct walk *walk, uint64_t bytes, enum memory_class 
     table->slots = arena_grow(walk->builder->arena, table->slots, &walk->builder->cap_slot,
                               table->n_slot + 1, sizeof *table->slots);
     table->slots[table->n_slot++] =
-        (struct slot){.bytes = bytes, .memory_class = (uint8_t)memory_class};
+        (struct slot){.bytes = bytes, .name = name, .memory_class = (uint8_t)memory_class};
     return walk->pair.n_slot++;
 }
 
@@ -53,9 +54,9 @@ uint32_t walk_push_slot(struct walk *walk, uint8_t tensor, enum memory_class mem
 {
     const struct body_tensor *is = &walk->builder->tensors[tensor];
     if (tensor == NO_TENSOR)
-        return push_bytes(walk, 0, memory_class);
-    return push_bytes(walk, extent_bytes(walk, &is->size),
-                      is->logits ? CLASS_LOGITS : memory_class);
+        return push_bytes(walk, 0, memory_class, "");
+    return push_bytes(walk, extent_bytes(walk, &is->size), is->logits ? CLASS_LOGITS : memory_class,
+                      is->name);
 }
 
 uint32_t walk_param_of(const struct walk *walk, uint32_t slot)
@@ -71,7 +72,8 @@ uint32_t walk_push_grad(struct walk *walk)
     const struct param_policy *policy = &walk->builder->policy[param];
     const uint64_t bytes = body_times(&walk->too_large, model->params[param].numel,
                                       dtype_bytes((enum dtype)policy->grad));
-    return push_bytes(walk, policy->has_grad ? bytes : 0, CLASS_UNSHARDED_GRAD);
+    return push_bytes(walk, policy->has_grad ? bytes : 0, CLASS_UNSHARDED_GRAD,
+                      "gradient of a parameter");
 }
 
 /* ---- tape --------------------------------------------------------------------------------- */
@@ -123,7 +125,8 @@ static void bear_uncast(struct walk *walk, uint32_t slot)
         body_times(&walk->too_large, walk->builder->model->params[param].numel,
                    dtype_bytes((enum dtype)walk->builder->policy[param].compute));
     assert(walk->n_uncast < BODY_MAX_UNCAST);
-    walk->uncast[walk->n_uncast].slot = push_bytes(walk, bytes, CLASS_TEMPORARY);
+    walk->uncast[walk->n_uncast].slot =
+        push_bytes(walk, bytes, CLASS_TEMPORARY, "gradient of a parameter, not cast");
     walk->uncast[walk->n_uncast].grad = slot;
     bear_slot(walk, walk->uncast[walk->n_uncast++].slot);
 }

@@ -115,6 +115,8 @@ src_libcli_a_SOURCES = \
 
 noinst_LIBRARIES += src/libcore.a
 src_libcore_a_SOURCES = \
+	src/alive.c \
+	src/alive.h \
 	src/alloc.c \
 	src/alloc.h \
 	src/alloc_bins.c \

@@ -36,6 +36,7 @@ struct place_step {
     struct alloc_stats stats; /* peaks, retries and ooms are those of this pass */
     uint8_t peak_phase;       /* enum phase, when allocated peaked */
     uint16_t peak_unit;       /* or NO_UNIT */
+    uint32_t peak_event;      /* index in the section's expanded walk */
     struct place *places;     /* of ids first_id … first_id + n_place - 1 */
     uint32_t first_id, n_place;
     struct placed_op *ops;

@@ -100,6 +100,7 @@ static void note_peak(struct place_pass *pass)
     pass->peak_bytes = pass->stats->peak_allocated;
     pass->step->peak_unit = pass->unit;
     pass->step->peak_phase = pass->phase;
+    pass->step->peak_event = pass->event;
 }
 
 static void note_place(struct place_pass *pass, uint32_t id)

@@ -301,6 +301,16 @@ run sim llama3-8b --json
 ok "fits is what its parts say" agrees
 ok "llama3-8b on 8 GPUs fits" is "$(field fits)" true
 ok "classes sum to the allocated peak" sums_up
+ok "the ten largest tensors at the peak are named" is "$(grep -c '"each_bytes"' "$tmp/out")" 10
+ok "context and communicator are what is outside torch" \
+    is $(($(field context_bytes) + $(field communicator_bytes))) "$(field outside_bytes)"
+run sim llama3-8b
+ok "in text too, equal ones as one" \
+    grep -q ' 32 x 224.0 MiB   MLP gate, activation, 32 units$' "$tmp/out"
+ok "above 92 % of the GPU it says what was seen there" \
+    grep -q 'near the limit: measured runs of this kind are up to 25 % slower' "$tmp/out"
+run sim llama3-8b --memory 96GiB
+ok "and below it does not" is "$(grep -c 'near the limit' "$tmp/out")" 0
 # pools ARGUMENTS: what the streams have reserved at the peak is the peak
 pools() {
     run sim llama3-8b "$@" --json

@@ -116,6 +116,7 @@ LDADD = tests/libtest.a src/libcli.a $(unshard_libs)
 
 c_tests = \
 	tests/accuracy.t \
+	tests/alive.t \
 	tests/alloc_fuzz.t \
 	tests/alloc_repeat.t \
 	tests/alloc_vectors.t \
@@ -241,6 +242,7 @@ c_tests = \
 	tests/what_if.t
 check_PROGRAMS += $(c_tests)
 tests_accuracy_t_SOURCES = tests/accuracy.c
+tests_alive_t_SOURCES = tests/alive.c
 tests_alloc_fuzz_t_SOURCES = tests/alloc_fuzz.c
 tests_alloc_repeat_t_SOURCES = tests/alloc_repeat.c
 tests_alloc_vectors_t_SOURCES = tests/alloc_vectors.c

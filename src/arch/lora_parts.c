@@ -106,7 +106,8 @@ static void add_tensors(struct adapting *adapting, uint8_t first, uint8_t out, u
         [LORA_D_SCALED] = out, [LORA_D_MID] = DIM_R, [LORA_D_IN] = in,
     };
     for (int i = 0; i < LORA_G_A; i++)
-        adapting->tensors[first + i].size = (struct extent){2, DIM_T, widths[i], false};
+        adapting->tensors[first + i] =
+            (struct body_tensor){.size = {2, DIM_T, widths[i], false}, .name = "of an adapter"};
 }
 
 /* What the layer's row lets go of, the frame around it holds to the end. */

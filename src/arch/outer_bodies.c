@@ -11,8 +11,8 @@
 #include "src/arch/body_tensors.h"
 
 const struct body_tensor body_tensors[TENSOR_N] = {
-#define X(id, each, a, b) \
-    [id] = {{(each), DIM_##a, DIM_##b, (each) != 2}, id >= LOGITS && id <= D_LOGITS32},
+#define X(id, each, a, b, name) \
+    [id] = {{(each), DIM_##a, DIM_##b, (each) != 2}, id >= LOGITS && id <= D_LOGITS32, (name)},
     TENSORS(X)
 #undef X
 };

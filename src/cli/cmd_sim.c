@@ -6,6 +6,16 @@
 #include "src/cli/evaluate.h"
 #include "src/cli/history.h"
 
+enum { LARGEST = 10 };
+
+static void find_largest(struct prepared *prepared, struct sim_report *report)
+{
+    struct alive *largest;
+    report->n_largest = alive_at(&prepared->program, report->third->peak_event, LARGEST,
+                                 &prepared->arena, &largest);
+    report->largest = largest;
+}
+
 enum status cmd_sim(struct options *options, struct output *out, struct err *err)
 {
     struct prepared prepared = {0};
@@ -21,6 +31,7 @@ enum status cmd_sim(struct options *options, struct output *out, struct err *err
     if (status != STATUS_OK)
         goto out;
 
+    find_largest(&prepared, &report);
     history_put(&history, &report);
     if (option_given(options, OPTION_JSON)) {
         sim_report_json(&report, &out->result);

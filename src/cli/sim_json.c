@@ -64,6 +64,33 @@ static void add_peaks(const struct sim_report *report, const struct place_step *
                      step->stats.peak_by_class[i]);
 }
 
+static void add_largest(const struct sim_report *report, struct cJSON *root)
+{
+    if (report->n_largest == 0)
+        return;
+    struct cJSON *array = json_add_array(root, "largest_at_peak");
+    for (uint32_t i = 0; i < report->n_largest; i++) {
+        const struct alive *alive = &report->largest[i];
+        struct cJSON *object = json_add_object(array, NULL);
+        json_add_string(object, "name", alive->name);
+        json_add_string(object, "class", memory_class_name((enum memory_class)alive->memory_class));
+        json_add_u64(object, "count", alive->n);
+        json_add_u64(object, "each_bytes", alive->each_bytes);
+        json_add_u64(object, "units", alive->n_unit);
+        add_string_or_null(object, "unit",
+                           alive->n_unit == 1 ? sim_report_unit(report, alive->unit) : NULL);
+    }
+}
+
+static void add_outside(const struct cluster *cluster, struct cJSON *root)
+{
+    struct cJSON *outside = json_add_object(root, "outside");
+    json_add_u64(outside, "context_bytes", cluster->context_bytes);
+    json_add_string(outside, "context_source", cluster->context_bytes_source);
+    json_add_u64(outside, "communicator_bytes", cluster->communicator_bytes);
+    json_add_string(outside, "communicator_source", cluster->communicator_bytes_source);
+}
+
 /* Where it ran out, or null. */
 static void add_out_of_memory(const struct sim_report *report, struct cJSON *root)
 {
@@ -80,12 +107,14 @@ static void add_memory(const struct sim_report *report, struct cJSON *root)
 {
     const uint64_t *pool_bytes = report->third->stats.peak_reserved_by_pool;
     add_peaks(report, report->third, root);
+    add_largest(report, root);
     struct cJSON *pools = json_add_object(root, "reserved_by_pool");
     for (unsigned i = 0; i < STREAM_N; i++) {
         if (pool_bytes[i] > 0)
             json_add_u64(pools, stream_name((enum stream)i), pool_bytes[i]);
     }
     json_add_u64(root, "outside_bytes", report->outside_bytes);
+    add_outside(&report->prepared->cluster, root);
     json_add_bool(root, "fits", report->fits);
     add_out_of_memory(report, root);
     json_add_bool(root, "near_limit", report->near_limit);

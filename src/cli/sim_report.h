@@ -8,6 +8,7 @@
 #define SRC_CLI_SIM_REPORT_H
 
 #include "sim/what_if.h"
+#include "src/alive.h"
 #include "src/cli/command.h"
 #include "src/cli/prepare.h"
 #include "src/place.h"
@@ -39,6 +40,8 @@ struct sim_report {
     struct placement placement;
     struct memory_curve curve;                     /* of the third step */
     const struct place_step *init, *first, *third; /* of placement */
+    const struct alive *largest;                   /* when the third's allocated bytes peak */
+    uint32_t n_largest;                            /* 0: nobody asked */
     uint64_t reserved_bytes;                       /* the largest of the three peaks */
     uint64_t outside_bytes, limit_bytes;
     uint64_t reserved_low, reserved_high; /* where the third step's may really be */

@@ -203,8 +203,29 @@ static void add_fits(const struct sim_report *report, const struct term *term, s
              text_bytes(report->limit_bytes, limit),
              report->may_not_fit ? ", but not at the upper end of what reserved may be" : "");
     if (report->near_limit)
-        text_add(out, "  %snear the limit:%s a real step may be up to 25 %% slower\n", term->bad,
-                 term->plain);
+        text_add(out, "  %snear the limit:%s measured runs of this kind are up to 25 %% slower\n",
+                 term->bad, term->plain);
+}
+
+static void add_outside_part(const char *label, uint64_t bytes, const char *source,
+                             struct text *out)
+{
+    char size[32];
+    add_row(label, text_bytes(bytes, size), out);
+    text_add(out, "   ");
+    page_wrap(source, 2 + LABEL_COLUMNS + NUMBER_COLUMNS + 3, 6, out);
+}
+
+/* What torch's statistics do not count is a number of the cluster's file, with its source. */
+static void add_outside(const struct sim_report *report, struct text *out)
+{
+    const struct cluster *cluster = &report->prepared->cluster;
+    char size[32];
+    add_row("outside torch", text_bytes(report->outside_bytes, size), out);
+    text_add(out, "\n");
+    add_outside_part("  context", cluster->context_bytes, cluster->context_bytes_source, out);
+    add_outside_part("  communicator", cluster->communicator_bytes,
+                     cluster->communicator_bytes_source, out);
 }
 
 static void add_memory(const struct sim_report *report, const struct term *term, struct text *out)
@@ -214,8 +235,7 @@ static void add_memory(const struct sim_report *report, const struct term *term,
               report->fits ? "memory of a GPU, peaks" : "memory of a GPU, peaks, had it enough",
               out);
     add_peaks(report, out);
-    add_row("outside torch", text_bytes(report->outside_bytes, a), out);
-    text_add(out, "   context and communicator\n");
+    add_outside(report, out);
     text_add(out, "  reserved may be %s to %s in a real run\n", text_bytes(report->reserved_low, a),
              text_bytes(report->reserved_high, b));
     add_pools(report, out);
@@ -238,6 +258,24 @@ static void add_peak(const struct sim_report *report, const struct term *term, s
         add_row(memory_class_name((enum memory_class)i), text_bytes(part, bytes), out);
         text_add(out, "%7.1f %%", 100 * (double)part / (double)step->stats.peak_allocated);
         term_bar(term, part, step->stats.peak_allocated, BAR_COLUMNS, out);
+        text_add(out, "\n");
+    }
+}
+
+/* Equal tensors are one line. */
+static void add_largest(const struct sim_report *report, struct text *out)
+{
+    for (uint32_t i = 0; i < report->n_largest; i++) {
+        const struct alive *alive = &report->largest[i];
+        char sum[32], each[32];
+        text_add(out, "%s%*s  %5u x %-10s  %s, %s", i == 0 ? "  of that the largest\n" : "",
+                 NUMBER_COLUMNS, text_bytes(alive->n * alive->each_bytes, sum), alive->n,
+                 text_bytes(alive->each_bytes, each), alive->name,
+                 memory_class_name((enum memory_class)alive->memory_class));
+        if (alive->n_unit > 1)
+            text_add(out, ", %u units", alive->n_unit);
+        else if (alive->n_unit == 1)
+            text_add(out, ", unit %s", sim_report_unit(report, alive->unit));
         text_add(out, "\n");
     }
 }
@@ -277,6 +315,7 @@ void sim_report_text(const struct sim_report *report, const struct term *term, s
     sim_report_what_if_text(report, term, out);
     add_memory(report, term, out);
     add_peak(report, term, out);
+    add_largest(report, out);
     add_collectives(report, term, out);
     text_add(out, "\n%sprogram %016llx, verified%s\n", term->quiet,
              (unsigned long long)program_hash(&report->prepared->program), term->plain);
