@@ -3,8 +3,8 @@
  * table: no figure gets worse, and no run that was predicted disappears.
  *
  * The table has ids and errors alone, the measurements are a third party's. UNSHARD_RECORD=FILE
- * writes it anew. Beside it what the runs say by themselves: the published utilisation follows from
- * the published speed, by the sizes that our models have.
+ * writes it anew. Beside it what peaks of memory have to keep to, and what the runs say by
+ * themselves: the published utilisation follows from the published speed, by our models' sizes.
  */
 #include <math.h>
 #include <stdio.h>
@@ -116,6 +116,42 @@ static void test_table(const struct validation *validation)
     fclose(table);
 }
 
+/* ---- peaks of memory, without tensor and pipeline parallelism -------------------------------- */
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Errors of rows that count, in percent. */
+struct peak_bounds {
+    const char *kind, *other;
+    double mean, p90, worst;
+};
+
+static void test_peaks(const struct validation *validation, const struct peak_bounds *most)
+{
+    double *errors = arena_array(&arena, double, validation->n + 1), sum = 0;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < validation->n; i++) {
+        const struct validated_row *row = &validation->rows[i];
+        if (row->reason || !row->counts || isnan(row->peak_error_pct) ||
+            (strcmp(row->run->peak_kind, most->kind) && strcmp(row->run->peak_kind, most->other)))
+            continue;
+        errors[n++] = fabs(row->peak_error_pct);
+        sum += fabs(row->peak_error_pct);
+    }
+    if (n == 0)
+        tap_bail("no peaks");
+    qsort(errors, n, sizeof *errors, ascending);
+    const double p90 = errors[(n * 9 + 9) / 10 - 1];
+    ok(sum / n <= most->mean, "%u peaks, %s: %.2f %% off in the mean", n, most->kind, sum / n);
+    ok(p90 <= most->p90, "%s: nine tenths within %.1f %%", most->kind, p90);
+    ok(errors[n - 1] <= most->worst, "%s: all within %.1f %%", most->kind, errors[n - 1]);
+}
+
 /* ---- what has to be predicted, and published utilisation ----------------------------------- */
 
 /* Families that we have, one kind of parallelism, and not doubted. */
@@ -204,6 +240,8 @@ int main(void)
         tap_bail(err.text);
     test_coverage(&validation);
     test_utilisation(&validation);
+    test_peaks(&validation, &(struct peak_bounds){"allocated", "active", 0.5, 1, 3});
+    test_peaks(&validation, &(struct peak_bounds){"reserved", "reserved", 3, 8, 11});
     test_table(&validation);
     arena_release(&arena);
     return tap_done();

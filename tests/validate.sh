@@ -35,6 +35,17 @@ table one,p,llama2-7b,h100-sxm,8,1,4096,0.1,fsdp2,none,1,high,test,,
 validate
 ok "a fifth: the row" grep -q 'suspect the row' "$tmp/out"
 
+# What a framework did beside its columns, by source, date and compilation.
+torchtitan() { # DATE COMPILE
+    table one,p,llama2-7b,h100-sxm,8,1,4096,0.6,fsdp2,full,1,high,test,,
+    sed -i "1s/\$/,source,date,compile/; 2s/\$/,pytorch\\/torchtitan,$1,$2/" "$tmp/runs.csv"
+    validate --json
+    field command | grep -o -e '--norm [a-z]*' | tail -n 1
+}
+ok "torchtitan's own norm" is "$(torchtitan 2024-03 no)" "--norm composite"
+ok "which was compiled with the whole model" is "$(torchtitan 2024-03 yes)" "--norm fused"
+ok "until blocks were compiled alone" is "$(torchtitan 2024-12 yes)" "--norm composite"
+
 # reasons
 table a,p,llama2-7b,h100-sxm,8,1,4096,0.5,fsdp2,full,2,high,test,, \
     b,p,llama2-8b,h100-sxm,8,1,4096,0.5,fsdp2,full,1,high,test,, \
