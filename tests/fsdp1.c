@@ -1,11 +1,12 @@
 /*
  * The program of FSDP1: a golden file that derives each line from the hooks of
- * FullyShardedDataParallel, what strategies and prefetch make of it, what cannot be combined, and
- * which of its recorded streams it cannot do without.
+ * FullyShardedDataParallel, what its constructor holds, what strategies and prefetch make of it,
+ * what cannot be combined, and which of its recorded streams it cannot do without.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/place.h"
 #include "src/program_print.h"
 #include "src/verify.h"
 #include "tests/closure.h"
@@ -237,8 +238,13 @@ static bool safe_without(const struct program *program, uint32_t without, struct
  */
 static void recorded_streams(void)
 {
-    static const struct dims small = {.layers = 2, .hidden = 32, .intermediate = 64, .heads = 4,
-                                      .kv_heads = 2, .head_dim = 8, .vocab = 96,
+    static const struct dims small = {.layers = 2,
+                                      .hidden = 32,
+                                      .intermediate = 64,
+                                      .heads = 4,
+                                      .kv_heads = 2,
+                                      .head_dim = 8,
+                                      .vocab = 96,
                                       .default_seq = 16};
     const struct plan_options options = fsdp1_options();
     uint32_t n[ROLE_N] = {0}, essential[ROLE_N] = {0}, disagree = 0;
@@ -267,9 +273,43 @@ static void recorded_streams(void)
     make_release(&made);
 }
 
+/*
+ * The constructor, of what is asked for: blocks come before the root, whose parameters are the last
+ * and the largest. It holds them, the row that they are put in, and the rank's part of it; without
+ * sharding the row is that part. Afterwards the shards are all there is.
+ */
+static void constructor(void)
+{
+    static const struct {
+        const char *name;
+        enum fsdp1_strategy strategy;
+        uint64_t ranks, copies; /* of the root's bytes, beside shards */
+    } cases[] = {{"full", FSDP1_FULL_SHARD, 8, 2}, {"no-shard", FSDP1_NO_SHARD, 1, 1}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct alloc_config config = alloc_config_default();
+        struct plan_options options = fsdp1_options();
+        struct placement placement;
+        struct made made;
+
+        options.fsdp1.strategy = cases[i].strategy;
+        make_init(&made, "llama3-8b", 2, &options);
+        place_program(&made.program, &config, &made.arena, &placement);
+        const struct alloc_stats *init = &placement.init.stats;
+        const uint64_t shards = 4 * made.model.n_element / cases[i].ranks;
+        const uint64_t root = 4 * made.layout.units[0].elements;
+        is_int(init->requested, shards, "%s: shards are born", cases[i].name);
+        is_int(init->peak_requested, shards + cases[i].copies * root,
+               "%s: beside the root's parameters and their row", cases[i].name);
+        is_int(placement.init.peak_unit, 0, "%s: the root comes last", cases[i].name);
+        make_release(&made);
+    }
+}
+
 int main(void)
 {
     golden_program();
+    constructor();
     strategies();
     prefetch();
     refusals();
