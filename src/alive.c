@@ -34,7 +34,10 @@ static const struct buffer *buffer_before(const struct program *program, uint32_
 
     while (high - low > 1) {
         const uint32_t middle = low + (high - low) / 2;
-        *(program->buffers[middle].expanded <= id ? &low : &high) = middle;
+        if (program->buffers[middle].expanded <= id)
+            low = middle;
+        else
+            high = middle;
     }
     return &program->buffers[low];
 }
@@ -45,7 +48,10 @@ static const struct frame *frame_before(const struct program *program, uint32_t 
 
     while (high - low > 1) {
         const uint32_t middle = low + (high - low) / 2;
-        *(program->frames[middle].expanded <= id ? &low : &high) = middle;
+        if (program->frames[middle].expanded <= id)
+            low = middle;
+        else
+            high = middle;
     }
     return &program->frames[low];
 }

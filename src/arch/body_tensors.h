@@ -10,10 +10,10 @@
 
 /* X(ENUM, bytes of an element, its number as a product of two sizes, what people call it) */
 #define TENSORS(X)                                                                             \
-    X(IN, 2, T, H, "block input") /* boundary: the residual */                                 \
-    X(OUT, 2, T, H, "block output")                                                            \
-    X(D_OUT, 2, T, H, "gradient of block output")                                              \
-    X(D_IN, 2, T, H, "gradient of block input")                                                \
+    X(IN, 2, T, H, "residual") /* boundary: the residual */                                    \
+    X(OUT, 2, T, H, "residual")                                                                \
+    X(D_OUT, 2, T, H, "gradient of residual")                                                  \
+    X(D_IN, 2, T, H, "gradient of residual")                                                   \
     X(X32, 4, T, H, "norm input in FP32") /* norm */                                           \
     X(SQUARE, 4, T, H, "squares of the norm input")                                            \
     X(MEAN, 4, T, ONE, "norm mean")                                                            \
@@ -156,12 +156,13 @@
     X(LOSS, 4, ONE, ONE, "loss")
 
 /* X(ENUM): gradients of parameters, whose sizes the parameters and their policy give */
-#define GRADS(X)                                                                                  \
-    X(G_NORM)                                                                                     \
-    X(G_NORM_BIAS)                                                                                \
-    X(G_Q) X(G_K) X(G_V) X(G_QKV) X(G_QKV_BIAS) X(G_O) X(G_O_BIAS) X(G_GATE) X(G_UP) X(G_UP_BIAS) \
-        X(G_GATE_UP) X(G_DOWN) X(G_DOWN_BIAS) X(G_Q_CONV) X(G_K_CONV) X(G_V_CONV) X(G_F_A)        \
-            X(G_F_B) X(G_B) X(G_G_A) X(G_G_B) X(G_O_NORM) X(G_A_LOG) X(G_DT_BIAS) X(G_VOCAB)      \
+#define GRADS(X)                                                                             \
+    X(G_NORM)                                                                                \
+    X(G_NORM_BIAS)                                                                           \
+    X(G_Q)                                                                                   \
+    X(G_K) X(G_V) X(G_QKV) X(G_QKV_BIAS) X(G_O) X(G_O_BIAS) X(G_GATE) X(G_UP) X(G_UP_BIAS)   \
+        X(G_GATE_UP) X(G_DOWN) X(G_DOWN_BIAS) X(G_Q_CONV) X(G_K_CONV) X(G_V_CONV) X(G_F_A)   \
+            X(G_F_B) X(G_B) X(G_G_A) X(G_G_B) X(G_O_NORM) X(G_A_LOG) X(G_DT_BIAS) X(G_VOCAB) \
                 X(G_POSITIONS)
 
 /* kda's matrices in the order of registration: a flat model's FP32 parameters come before them. */
