@@ -187,3 +187,48 @@ enum status judge_plan(struct judge *judge, const struct plan *plan, struct judg
     *out = (struct judged){.step_ns = step_ns, .peak_bytes = summary.peak_bytes[SECTION_STEADY]};
     return STATUS_OK;
 }
+
+static uint64_t reserved_bytes(const struct placement *placement)
+{
+    const struct place_step *steps[] = {&placement->init, placement_step(placement, 1),
+                                        placement_step(placement, SIMULATED_STEPS)};
+    uint64_t most = 0;
+
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        if (steps[i] && steps[i]->stats.peak_reserved > most)
+            most = steps[i]->stats.peak_reserved;
+    return most;
+}
+
+/* Without a limit first: what then stays below it never has to give memory back. */
+static struct placed place(struct judge *judge, const struct program *program,
+                           const struct alloc_config *config)
+{
+    struct alloc_config without_limit = *config;
+    struct placement placement;
+
+    without_limit.capacity_bytes = ALLOC_UNLIMITED;
+    place_program(program, &without_limit, &judge->scratch, &placement);
+    struct placed out = {.reserved_bytes = reserved_bytes(&placement)};
+    out.fits = !placement.out_of_memory && out.reserved_bytes <= config->capacity_bytes;
+    if (out.fits)
+        return out;
+    place_program(program, config, &judge->scratch, &placement);
+    if (placement.out_of_memory)
+        return out;
+    return (struct placed){
+        .reserved_bytes = reserved_bytes(&placement), .fits = true, .retries = true};
+}
+
+enum status judge_place(struct judge *judge, const struct plan *plan,
+                        const struct alloc_config *config, struct placed *out, struct err *err)
+{
+    struct program program;
+    const enum status status = layout_build(plan, &judge->scratch, &judge->layout, err);
+
+    if (status != STATUS_OK)
+        return status;
+    schedule_program(plan, &judge->layout, judge->bodies, &judge->scratch, &program);
+    *out = place(judge, &program, config);
+    return STATUS_OK;
+}

@@ -17,6 +17,7 @@
 #define SIM_JUDGE_H
 
 #include "sim/engine.h"
+#include "src/alloc.h"
 #include "src/summary.h"
 
 struct judge; /* of one thread: it runs in memory of its own */
@@ -33,6 +34,15 @@ void judge_free(struct judge *judge);
 /* A plan of FSDP2. STATUS_INPUT, STATUS_USAGE: as layout_build() and cost_price(). */
 enum status judge_plan(struct judge *judge, const struct plan *plan, struct judged *out,
                        struct err *err);
+
+/* What the allocator reserves for all of a plan; the same errors. */
+struct placed {
+    uint64_t reserved_bytes; /* the highest of initialisation, first and third step */
+    bool fits;               /* into the capacity; else reserved is what it would be without one */
+    bool retries;            /* only because memory is given back to the driver, which takes time */
+};
+enum status judge_place(struct judge *judge, const struct plan *plan,
+                        const struct alloc_config *config, struct placed *out, struct err *err);
 
 /* Memory until the next plan is judged: a plan that is made in it costs no malloc. */
 struct arena *judge_arena(struct judge *judge);

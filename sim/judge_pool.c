@@ -15,8 +15,12 @@ struct judge_pool {
     struct judge *judges[JUDGE_POOL_MAX];
     uint32_t n_judge;
 
-    const uint8_t *const *points; /* of the batch that runs */
+    /* The batch that runs: what is asked of each point, and where the answers go. */
+    void (*ask)(const struct judge_pool *pool, struct judge *judge, uint32_t i);
+    const uint8_t *const *points;
+    const struct alloc_config *config;
     struct judged *judged;
+    struct placed *placed;
     uint32_t n;
     atomic_uint next;
 };
@@ -46,19 +50,28 @@ void judge_pool_free(struct judge_pool *pool)
     arena_release(&arena);
 }
 
-static struct judged judge_point(const struct space *space, struct judge *judge,
-                                 const uint8_t *point)
+static void judge_point(const struct judge_pool *pool, struct judge *judge, uint32_t i)
 {
     struct arena *arena = judge_arena(judge);
-    struct judged judged;
     struct plan plan;
 
     arena_reset(arena);
-    space_plan(space, point, arena, &plan);
+    space_plan(pool->space, pool->points[i], arena, &plan);
     if (plan_check(&plan, arena, NULL) != STATUS_OK ||
-        judge_plan(judge, &plan, &judged, NULL) != STATUS_OK)
-        return JUDGED_REFUSED;
-    return judged;
+        judge_plan(judge, &plan, &pool->judged[i], NULL) != STATUS_OK)
+        pool->judged[i] = JUDGED_REFUSED;
+}
+
+static void place_point(const struct judge_pool *pool, struct judge *judge, uint32_t i)
+{
+    struct arena *arena = judge_arena(judge);
+    struct plan plan;
+
+    arena_reset(arena);
+    space_plan(pool->space, pool->points[i], arena, &plan);
+    if (plan_check(&plan, arena, NULL) != STATUS_OK ||
+        judge_place(judge, &plan, pool->config, &pool->placed[i], NULL) != STATUS_OK)
+        pool->placed[i] = (struct placed){.reserved_bytes = UINT64_MAX};
 }
 
 struct worker {
@@ -73,19 +86,16 @@ static void *work(void *self)
     uint32_t i;
 
     while ((i = atomic_fetch_add(&pool->next, 1)) < pool->n)
-        pool->judged[i] = judge_point(pool->space, worker->judge, pool->points[i]);
+        pool->ask(pool, worker->judge, i);
     return NULL;
 }
 
-void judge_pool_run(struct judge_pool *pool, const uint8_t *const *points, uint32_t n,
-                    struct judged *out)
+static void run_batch(struct judge_pool *pool, uint32_t n)
 {
     struct worker workers[JUDGE_POOL_MAX];
     pthread_t threads[JUDGE_POOL_MAX];
     uint32_t n_thread = 0;
 
-    pool->points = points;
-    pool->judged = out;
     pool->n = n;
     atomic_store(&pool->next, 0);
     for (uint32_t i = 0; i < pool->n_judge && i < n; i++)
@@ -97,4 +107,23 @@ void judge_pool_run(struct judge_pool *pool, const uint8_t *const *points, uint3
         work(&workers[0]);
     while (n_thread > 0)
         pthread_join(threads[--n_thread], NULL);
+}
+
+void judge_pool_run(struct judge_pool *pool, const uint8_t *const *points, uint32_t n,
+                    struct judged *out)
+{
+    pool->ask = judge_point;
+    pool->points = points;
+    pool->judged = out;
+    run_batch(pool, n);
+}
+
+void judge_pool_place(struct judge_pool *pool, const uint8_t *const *points, uint32_t n,
+                      const struct alloc_config *config, struct placed *out)
+{
+    pool->ask = place_point;
+    pool->points = points;
+    pool->config = config;
+    pool->placed = out;
+    run_batch(pool, n);
 }

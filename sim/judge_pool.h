@@ -25,4 +25,8 @@ void judge_pool_free(struct judge_pool *pool);
 void judge_pool_run(struct judge_pool *pool, const uint8_t *const *points, uint32_t n,
                     struct judged *out);
 
+/* What the allocator reserves for each; UINT64_MAX where a plan is refused. */
+void judge_pool_place(struct judge_pool *pool, const uint8_t *const *points, uint32_t n,
+                      const struct alloc_config *config, struct placed *out);
+
 #endif

@@ -19,6 +19,8 @@ sim_libsim_a_SOURCES = \
 	sim/engine_inner.h \
 	sim/engine_run.c \
 	sim/engine_wire.c \
+	sim/finalists.c \
+	sim/finalists.h \
 	sim/interval_set.c \
 	sim/interval_set.h \
 	sim/judge.c \
@@ -34,6 +36,7 @@ sim_libsim_a_SOURCES = \
 	sim/space.c \
 	sim/space.h \
 	sim/space_moves.c \
+	sim/space_text.c \
 	sim/stalls.c \
 	sim/stalls.h \
 	sim/timed_memory.c \

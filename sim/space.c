@@ -53,6 +53,13 @@ enum status space_init(const struct plan *fine, const struct plan *start, unsign
     return STATUS_OK;
 }
 
+void space_fix(struct space *space, uint32_t atom)
+{
+    space->may[atom] &= (uint8_t) ~(ATOM_JOINS | ATOM_ROOT);
+    if (atom + 1 < space->n_atom)
+        space->may[atom + 1] &= (uint8_t)~ATOM_JOINS;
+}
+
 /* Of what is not managed there is no unit. */
 static uint16_t unit_of_param(const struct plan *plan, uint32_t param)
 {
@@ -73,6 +80,32 @@ static uint16_t unit_around(const struct plan *plan, const struct plan *fine, ui
         if (unit_of_param(plan, fine->unit_params[unit->param + i]) != around)
             return NO_UNIT;
     return around;
+}
+
+static uint32_t unit_end(const struct space *space, const uint8_t *atoms, uint32_t a)
+{
+    do
+        a++;
+    while (a < space->n_atom && atoms[a] & ATOM_JOINS);
+    return a;
+}
+
+uint32_t space_runs(const struct space *space, const uint8_t *point)
+{
+    const uint8_t *atoms = point + POINT_ATOMS;
+    uint32_t runs = 0, n_before = 0;
+    bool kept_before = false;
+
+    for (uint32_t a = 0, end; a < space->n_atom; a = end) {
+        end = unit_end(space, atoms, a);
+        if (!space->is_block[a] || atoms[a] & ATOM_ROOT)
+            continue;
+        const bool keeps = space_keeps(space, point, a);
+        runs += end - a != n_before || keeps != kept_before;
+        n_before = end - a;
+        kept_before = keeps;
+    }
+    return runs;
 }
 
 /* Of the atoms before one: whether the last is in the root, and whether any is. */

@@ -14,6 +14,7 @@
 #define SIM_SPACE_H
 
 #include "src/plan_merge.h"
+#include "src/text.h"
 
 /* X(ENUM, name, what varies) */
 #define AXES(X)                                                                        \
@@ -54,6 +55,9 @@ struct space {
 enum status space_init(const struct plan *fine, const struct plan *start, unsigned axes,
                        struct arena *arena, struct space *out, struct err *err);
 
+/* The atom's place stays as it is at the start, on either side; what it keeps may still vary. */
+void space_fix(struct space *space, uint32_t atom);
+
 /* The point of a plan that is made of units of fine; false where it is none of this space. */
 bool space_point(const struct space *space, const struct plan *plan, uint8_t *point);
 
@@ -67,6 +71,9 @@ bool space_keeps(const struct space *space, const uint8_t *point, uint32_t atom)
 
 /* Units of a point, the root included. */
 uint32_t space_units(const struct space *space, const uint8_t *point);
+
+/* Runs of equal units, one behind the other: 1 is a model cut evenly, ends apart. */
+uint32_t space_runs(const struct space *space, const uint8_t *point);
 
 /* How many points there are; a double, since it soon passes 2^64. */
 double space_size(const struct space *space);
@@ -87,5 +94,12 @@ uint32_t space_seeds(const struct space *space, struct arena *arena, uint8_t **o
  */
 uint32_t space_neighbours(const struct space *space, const uint8_t *point, struct arena *arena,
                           uint8_t **out);
+
+/*
+ * A point in words: what is in the root, then the units in order, equal ones counted: "root(emb) 16x2
+ * norm+head" is 16 units of two blocks and one of the last norm and the head. Halves of blocks are
+ * counted as .5; k behind a unit: it keeps its parameters.
+ */
+void space_text(const struct space *space, const uint8_t *point, struct text *out);
 
 #endif

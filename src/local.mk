@@ -69,14 +69,20 @@ src_libcli_a_SOURCES = \
 	src/cli/plan_packing.c \
 	src/cli/plan_plot.c \
 	src/cli/plan_plot.h \
+	src/cli/plan_point.c \
+	src/cli/plan_point.h \
 	src/cli/plan_progress.c \
 	src/cli/plan_progress.h \
 	src/cli/plan_rank.c \
 	src/cli/plan_rank.h \
 	src/cli/plan_report.h \
 	src/cli/plan_row.h \
+	src/cli/plan_rows.c \
+	src/cli/plan_rows.h \
 	src/cli/plan_scale.c \
 	src/cli/plan_scale.h \
+	src/cli/plan_search.c \
+	src/cli/plan_search.h \
 	src/cli/plan_table.c \
 	src/cli/plan_text.c \
 	src/cli/prepare.c \

@@ -445,6 +445,7 @@ sh_tests = \
 	tests/names.sh \
 	tests/overlap_command.sh \
 	tests/plan_command.sh \
+	tests/plan_search.sh \
 	tests/query_command.sh \
 	tests/run_command.sh \
 	tests/run_failures.sh \

@@ -142,6 +142,47 @@ static void test_space(const char *model, uint64_t layers, const char *fine, con
     make_release(&made);
 }
 
+/* The plan of a scheme in words. */
+static void test_words(const char *model, uint64_t layers, const char *fine, const char *units,
+                       enum reshard reshard, const char *want)
+{
+    struct plan_options options = plan_options_default();
+    struct made made;
+    struct space space;
+    struct plan plan;
+    struct text text;
+
+    options.units = fine;
+    options.reshard = reshard;
+    make_init(&made, model, layers, &options);
+    options.units = units;
+    uint8_t *point = arena_array(&made.arena, uint8_t, POINT_ATOMS + made.plan.n_unit);
+    if (plan_resolve(&made.model, &options, &made.arena, &plan, NULL) != STATUS_OK ||
+        space_init(&made.plan, &made.plan, AXES_ALL, &made.arena, &space, NULL) != STATUS_OK)
+        tap_bail("a scheme is refused");
+    text_init(&text);
+    if (ok(space_point(&space, &plan, point), "%s is a point", units)) {
+        space_text(&space, point, &text);
+        is_str(text.at, want, "%s of %s in words", units, model);
+    }
+    text_release(&text);
+    make_release(&made);
+}
+
+static void test_all_words(void)
+{
+    test_words("llama3-8b", 6, "piece", "torchtitan", RESHARD_AUTO, "emb 6x1 norm+head");
+    test_words("llama3-8b", 7, "piece", "block*2", RESHARD_AUTO, "root(emb,norm,head) 3x2 1x1");
+    test_words("llama3-8b", 7, "piece", "block*3", RESHARD_YES, "root(emb,norm,head)freed 2x3 1x1");
+    test_words("llama3-8b", 2, "half", "attn+mlp", RESHARD_NO, "root(emb,norm,head) 4x0.5k");
+    test_words("llama3-8b", 2, "piece", "whole", RESHARD_AUTO, "root(emb,block,block,norm,head)");
+    test_words("gpt2", 2, "piece", "torchtitan", RESHARD_AUTO, "emb+norm+head 2x1");
+    test_words("llama3-8b", 3, "piece",
+               "[[\"model.embed_tokens\",\"model.layers.0\"],\"model.layers.1\","
+               "[\"model.layers.2\",\"model.norm\",\"lm_head\"]]",
+               RESHARD_ALL_BUT_LAST, "emb+1 1x1 1+norm+headk");
+}
+
 static void test_refused(void)
 {
     struct plan_options options = plan_options_default();
@@ -176,6 +217,7 @@ int main(void)
     test_space("gpt2", 3, "piece", "torchtitan", AXES_ALL);
     test_space("llama3-8b", 2, "piece", "torchtitan", AXES_ALL);
     test_space("llama3-8b", 2, "piece", "torchtitan", 0);
+    test_all_words();
     test_refused();
     return tap_done();
 }

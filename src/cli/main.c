@@ -31,14 +31,18 @@ const struct command commands[] = {
          "with the memory of the first and of initialisation beside it. " MODEL_WORDS,
      .operand = "model", .operand_hint = "give a name of 'unshard model list' or a config.json",
      .run = cmd_sim},
-    {"plan", COMMAND_PLAN, "MODEL", "compare ways to cut a model into units: which is best?",
+    {"plan", COMMAND_PLAN, "MODEL", "the best way to cut a model into units, or several compared",
      .about =
-         "Simulate a step under each of several plans and put them in order: those that fit, "
-         "fastest first; then those that do not. --units, --reshard, --prefetch, "
-         "--prefetch-backward, --ac and --allocator take several values, separated by commas, and "
-         "every combination is a plan. ';' separates plans of --units that are lists of patterns, "
-         "as in 'block;model.layers.*,lm_head'. Where nothing fits into an explicit --memory the "
-         "exit code is 1. " MODEL_WORDS,
+         "Find the best way to cut a model into units: under a limit of memory the plan whose step "
+         "is fastest, some that tie with it in fewer units, and others that need less. Every plan is "
+         "judged by the event simulation; small spaces are gone through whole, and of others it is "
+         "said how far the answer can be from the best. What an option fixes is not searched. With "
+         "--units plans are compared that are named: --units, --reshard, --prefetch, "
+         "--prefetch-backward, --ac, --allocator and others take several values, separated by commas, "
+         "and every combination is a plan; ';' separates plans of --units that are lists of patterns, "
+         "as in 'block;model.layers.*,lm_head'. Where nothing fits into an explicit --memory the exit "
+         "code is 1. In the units that were found NxM is N units of M blocks, k after them says that "
+         "they keep their parameters from forward to backward. " MODEL_WORDS,
      .operand = "model", .operand_hint = "give a name of 'unshard model list' or a config.json",
      .run = cmd_plan},
     {"run", COMMAND_RUN, "MODEL", "really run training steps, on ranks of this machine",

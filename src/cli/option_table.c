@@ -5,9 +5,11 @@
 #include "src/cli/options.h"
 
 #include "gpu/devices.h"
+#include "sim/judge_pool.h"
 #include "sim/what_if.h"
 #include "src/cli/calibrate.h"
 #include "src/cli/command.h"
+#include "src/cli/plan_search.h"
 #include "src/cli/term.h"
 #include "src/plan.h"
 #include "src/program.h"
@@ -91,6 +93,17 @@ static const char *const device_words[] = {DEVICES(X) NULL};
 #define X(id, name) [TRANSPORT_##id] = name,
 static const char *const transport_words[] = {TRANSPORTS(X) NULL};
 #undef X
+#define X(id, name, what) [AXIS_##id] = name,
+#define Y(id, name) [SEARCH_##id] = name,
+static const char *const search_words[] = {AXES(X)[SEARCH_SPLIT] = "split", SEARCH_LISTS(Y) NULL};
+#undef X
+#undef Y
+#define X(id, name, what) name ": " what "; "
+static const char search_help[] =
+    "what a search varies; several are separated by commas, and without --units the first four that no "
+    "option fixes. " AXES(X) "split: borders between attention and MLP, where nothing is recomputed; "
+    "ac, allocator, arrange, hold (--reduce-inputs), comm (--separate-reduce-comm): that option";
+#undef X
 #define X(id, name) [CALIBRATE_FROM_##id] = name,
 static const char *const source_words[] = {CALIBRATE_SOURCES(X) NULL};
 #undef X
@@ -138,10 +151,10 @@ const struct option_info option_table[OPTION_N] = {
                 "when streams are done with it; simulated only, with units of one module each"},
     [OPTION_UNITS] = {
         "units", UNITS, OPTION_TEXT, "SCHEME|PATTERNS|@FILE", .initial = "torchtitan",
-        .list = true, .initial_list = "block,block*2,block*4,attn+mlp,whole,torchtitan",
+        .list = true,
         .in_force = true,
         .help = "how the model is cut into FSDP units: block, block*K (K blocks to a unit), "
-                "attn+mlp, whole, torchtitan; or module paths with * and ?, separated by commas, "
+                "attn+mlp, whole, torchtitan, piece (each thing alone), half; or module paths with * and ?, separated by commas, "
                 "each match a unit; or a JSON file of such paths and of lists of them"},
     [OPTION_RESHARD] = {
         "reshard", STEP, OPTION_WORD_OR_COUNT, "RANKS", .words = reshard_words, .least = 1,
@@ -339,6 +352,17 @@ const struct option_info option_table[OPTION_N] = {
         .in_force = true,
         .help = "freeze the model and train low-rank adapters of rank r beside the linear layers that "
                 "are named; without targets the family's own, of llama q_proj and v_proj"},
+    [OPTION_SEARCH] = {
+        "search", COMMAND_PLAN, OPTION_WORDS, .words = search_words, .help = search_help},
+    [OPTION_FIXED] = {
+        "fixed", COMMAND_PLAN, OPTION_TEXT, "MODULES", .otherwise = "none",
+        .help = "modules, as patterns, whose place a search leaves as --units has it"},
+    [OPTION_MAX_UNITS] = {
+        "max-units", COMMAND_PLAN, OPTION_COUNT, "N", .least = 1, .most = PLAN_MAX_UNITS,
+        .otherwise = "as many as there are", .help = "units that a search may make"},
+    [OPTION_JOBS] = {
+        "jobs", COMMAND_PLAN, OPTION_COUNT, "N", .least = 1, .most = JUDGE_POOL_MAX,
+        .otherwise = "one for each core", .help = "threads of a search; the answer is the same"},
     [OPTION_FROM] = {
         "from", COMMAND_CALIBRATE, OPTION_WORD, .words = source_words, .initial = "device",
         .help = "where the numbers come from; device: measured now, on --device"},

@@ -208,8 +208,6 @@ static enum status set_option(const struct command *command, struct options *opt
 const char *option_initial(enum option_id id, unsigned command_bit)
 {
     const struct option_info *info = &option_table[id];
-    if (command_bit == COMMAND_PLAN && info->initial_list)
-        return info->initial_list;
     if (command_bit == COMMAND_RUN && info->initial_run)
         return info->initial_run;
     return info->initial;

@@ -95,6 +95,10 @@ enum option_id {
     OPTION_MEMORY,
     OPTION_LAYERS,
     OPTION_LORA,
+    OPTION_SEARCH,
+    OPTION_FIXED,
+    OPTION_MAX_UNITS,
+    OPTION_JOBS,
     OPTION_FROM,
     OPTION_DEVICE,
     OPTION_TRANSPORT,
@@ -153,7 +157,6 @@ struct option_info {
     const char *before_count; /* of a WORD_OR_COUNT: stands before the number; NULL: nothing does */
     const char *initial;      /* the default, as one would type it, or NULL */
     bool list;                /* `plan` takes several values, and compares them */
-    const char *initial_list; /* the default of that where it is another, or NULL */
     const char *initial_run;  /* the same of `run` */
     const char *otherwise;    /* what holds without value and default, in words, or NULL */
     bool in_force;            /* it shapes the answer, so it is printed with it */

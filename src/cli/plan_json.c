@@ -27,6 +27,24 @@ static void add_row(struct plan_row *row, struct cJSON *rows)
     row->json = NULL;
 }
 
+/* evaluated: plans that were simulated; gap_pct: null where no bound is known. */
+static void add_search(const struct plan_found *search, struct cJSON *root)
+{
+    const double best = (double)search->best_ns, least = (double)search->least_ns;
+
+    if (!search->on)
+        return;
+    json_add_u64(root, "evaluated", search->judged);
+    json_add_u64(root, "passed_over", search->passed_over);
+    json_add_number(root, "space", search->space_size, 1);
+    json_add_string(root, "status", search->whole && !search->stopped ? "optimal" : "bounded");
+    json_add_number(root, "gap_pct",
+                    search->whole           ? 0
+                    : best > 0 && least > 0 ? 100 * (best - least) / least
+                                            : NAN,
+                    1);
+}
+
 void plan_report_json(struct plan_report *report, struct text *out)
 {
     struct cJSON *root = json_new_object();
@@ -35,6 +53,7 @@ void plan_report_json(struct plan_report *report, struct text *out)
     json_add_u64(root, "parameters", report->parameters);
     json_add_string(root, "cluster", report->cluster);
     json_add_u64(root, "memory_limit_bytes", report->limit_bytes);
+    add_search(&report->search, root);
     json_add_number(root, "tie_pct", 100 * PLAN_TIE_SHARE, 1);
     add_rank_or_null(root, "best", report->best);
     struct cJSON *front = json_add_array(root, "front"); /* ranks */

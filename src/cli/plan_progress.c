@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "src/text.h"
+
 static int64_t now_ns(void)
 {
     struct timespec now;
@@ -20,9 +22,26 @@ struct plan_progress plan_progress_begin(void)
     return (struct plan_progress){.start_ns = now_ns(), .terminal = isatty(STDERR_FILENO)};
 }
 
+static bool is_due(const struct plan_progress *progress)
+{
+    return progress->terminal && now_ns() - progress->start_ns >= 1000000000;
+}
+
+void plan_progress_search(struct plan_progress *progress, uint64_t judged, int64_t best_ns)
+{
+    char best[32];
+
+    if (!is_due(progress))
+        return;
+    fprintf(stderr, "\r%llu plans simulated, best so far %s ", (unsigned long long)judged,
+            best_ns > 0 ? text_ns(best_ns, best) : "none");
+    fflush(stderr);
+    progress->shown = true;
+}
+
 void plan_progress_at(struct plan_progress *progress, uint32_t done, uint32_t all)
 {
-    if (!progress->terminal || now_ns() - progress->start_ns < 1000000000)
+    if (!is_due(progress))
         return;
     fprintf(stderr, "\r%u of %u plans simulated", done, all);
     fflush(stderr);

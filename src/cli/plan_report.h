@@ -9,8 +9,21 @@
 #include "src/cli/plan_row.h"
 #include "src/cli/term.h"
 
+/* How plans were found that nobody named. */
+struct plan_found {
+    bool on;
+    unsigned axes;     /* bits of enum axis */
+    bool halves;       /* units may end inside of blocks */
+    bool whole;        /* all plans of the space were looked at, so that the best one is optimal */
+    bool stopped;      /* by a signal */
+    double space_size; /* plans that there are */
+    uint64_t judged, passed_over;
+    int64_t best_ns, least_ns; /* within the limit, by the search; of any plan; 0: not known */
+};
+
 struct plan_report {
     const struct options *options; /* as typed */
+    struct plan_found search;
     struct plan_lists lists;
     struct plan_row *rows; /* ranked */
     uint32_t n_row;
@@ -23,6 +36,12 @@ struct plan_report {
     unsigned columns; /* of a line, at most TERM_PAGE_COLUMNS */
     struct text head; /* what stands above the table */
 };
+
+/* Whether plans differ in an option that is worth a column. */
+bool plan_report_varies(const struct plan_report *report, enum option_id id);
+
+/* What the search looked at, as a paragraph; nothing where there was none. */
+void plan_report_search(const struct plan_report *report, struct text *out);
 
 /* The options in which this plan differs from others, as one would type them. */
 void plan_report_differs(const struct plan_report *report, const struct plan_row *row,

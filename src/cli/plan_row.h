@@ -16,7 +16,9 @@ struct cJSON;
 
 struct plan_row {
     struct options options; /* of this plan alone, one value each */
+    const char *label;      /* its units in words */
     const char *refused;    /* why it cannot be built; nothing below then; or NULL */
+    enum status status;     /* of the refusal */
 
     int64_t step_ns[SPREAD_N];
     int64_t exposed_ns;

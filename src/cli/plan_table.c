@@ -106,11 +106,13 @@ static void add_plan_columns(struct table *table)
     const struct plan_report *report = table->report;
     for (uint32_t i = 0; i < report->lists.n_list; i++) {
         enum option_id id = report->lists.lists[i].id;
-        if (id != OPTION_UNITS && !plan_lists_vary(&report->lists, id))
+        if (id != OPTION_UNITS && !plan_report_varies(report, id))
             continue;
         for (uint32_t row = 0; row < report->n_row; row++) {
             char name[TERM_NAME_BYTES];
-            term_name(option_text(&report->rows[row].options, id), name);
+            term_name(id == OPTION_UNITS ? report->rows[row].label
+                                         : option_text(&report->rows[row].options, id),
+                      name);
             table->cells[row][table->n_column] = arena_strdup(&table->arena, name);
         }
         struct title title = {"", option_table[id].name};

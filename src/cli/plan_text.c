@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sim/space.h"
 #include "src/cli/plan_plot.h"
 #include "src/cli/plan_rank.h"
 #include "src/cli/plan_report.h"
@@ -18,12 +19,42 @@ static void add_value(const char *value, struct text *out)
     text_add(out, "%s%s%s", quote, term_name(value, name), quote);
 }
 
+/* What a search kept is in the label of its units. */
+bool plan_report_varies(const struct plan_report *report, enum option_id id)
+{
+    const struct plan_row *rows = report->rows;
+
+    if (report->search.on && id == OPTION_RESHARD && report->search.axes >> AXIS_RESHARD & 1)
+        return false;
+    for (uint32_t i = 1; i < report->n_row; i++) {
+        const char *a = option_text(&rows[0].options, id), *b = option_text(&rows[i].options, id);
+        if (!a != !b || (a && strcmp(a, b) != 0))
+            return true;
+    }
+    return false;
+}
+
+/* Units that a search made have no short name that a shell would take. */
+static void add_units(const struct plan_row *row, struct text *out)
+{
+    char name[TERM_NAME_BYTES];
+    const bool named = strcmp(row->label, option_text(&row->options, OPTION_UNITS)) == 0;
+
+    text_add(out, named ? " --units" TERM_GLUE : " units ");
+    if (named)
+        add_value(row->label, out);
+    else
+        text_add(out, "%s", term_name(row->label, name));
+}
+
 void plan_report_differs(const struct plan_report *report, const struct plan_row *row,
                          struct text *out)
 {
     for (uint32_t i = 0; i < report->lists.n_list; i++) {
         enum option_id id = report->lists.lists[i].id;
-        if (id != OPTION_UNITS && !plan_lists_vary(&report->lists, id))
+        if (id == OPTION_UNITS)
+            add_units(row, out);
+        if (id == OPTION_UNITS || !plan_report_varies(report, id))
             continue;
         text_add(out, " --%s" TERM_GLUE, option_table[id].name);
         add_value(option_text(&row->options, id), out);
@@ -138,6 +169,57 @@ static void add_none(const struct plan_report *report, const struct term *term, 
     text_release(&words);
 }
 
+static const char *search_outcome(const struct plan_found *search, char buffer[96])
+{
+    const double least = (double)search->least_ns;
+
+    if (search->best_ns == 0)
+        return "none is within the limit";
+    if (search->stopped)
+        return "stopped before it was done";
+    if (search->whole)
+        return "the first is optimal";
+    if (search->least_ns == 0)
+        return "how far from optimal is not known";
+    snprintf(buffer, 96, "at most %.2g" TERM_GLUE "%% from optimal",
+             100 * ((double)search->best_ns - least) / least);
+    return buffer;
+}
+
+void plan_report_search(const struct plan_report *report, struct text *out)
+{
+    const struct plan_found *search = &report->search;
+    char judged[32], passed[32], outcome[96];
+    static const char *const names[] = {
+#define X(id, name, what) name,
+        AXES(X)
+#undef X
+    };
+
+    if (!search->on)
+        return;
+    text_add(out, "searched");
+    for (unsigned axis = 0, n = 0; axis < AXIS_N; axis++)
+        if (search->axes >> axis & 1)
+            text_add(out, "%s %s", n++ > 0 ? "," : "", names[axis]);
+    text_add(out,
+             " (in units NxM is N of M blocks, k: kept from forward to backward): %.4g plans, %s "
+             "of them simulated, %s passed over by bounds; %s",
+             search->space_size, text_count(search->judged, judged),
+             text_count(search->passed_over, passed), search_outcome(search, outcome));
+}
+
+static void add_search(const struct plan_report *report, struct text *out)
+{
+    struct text words;
+
+    text_init(&words);
+    plan_report_search(report, &words);
+    if (words.length > 0)
+        plan_report_wrap(report, words.at, 0, 2, out);
+    text_release(&words);
+}
+
 static void add_verdict(const struct plan_report *report, const struct term *term, struct text *out)
 {
     if (report->best)
@@ -164,5 +246,6 @@ void plan_report_text(const struct plan_report *report, const struct term *term,
     if (report->columns >= PLAN_PLOT_LEAST_COLUMNS)
         plan_plot_text(&plot, term, out);
     text_add(out, "\n");
+    add_search(report, out);
     add_verdict(report, term, out);
 }

@@ -1,0 +1,35 @@
+/*
+ * Plans that are compared: each is simulated and becomes a row, or the reason why it cannot be.
+ *
+ * Which plans these are is for those who add them (cmd_plan.c, plan_search.c), their order for
+ * plan_rank.c.
+ */
+#ifndef SRC_CLI_PLAN_ROWS_H
+#define SRC_CLI_PLAN_ROWS_H
+
+#include "src/cli/history.h"
+#include "src/cli/plan_report.h"
+
+struct comparison {
+    struct options *options;  /* as typed */
+    struct prepared prepared; /* opened, and the plan of the row that is made */
+    struct plan_report report;
+    struct history history;
+    struct arena arena; /* rows and their texts */
+    uint32_t cap_row;
+};
+
+/*
+ * One more row, at the end of the report's. options: of this plan alone, one value each; label: its
+ * units in words, which live as long as the comparison. A plan that is refused is a row as well;
+ * anything else that fails ends all.
+ */
+enum status comparison_add(struct comparison *comparison, const struct options *options,
+                           const char *label, const struct term *term, struct err *err);
+
+/* Take the last row back. */
+void comparison_drop(struct comparison *comparison);
+
+void comparison_release(struct comparison *comparison);
+
+#endif

@@ -1,0 +1,85 @@
+#!/bin/sh
+# unshard plan without --units: what a search finds is a plan that anybody could have typed, the answer
+# is the same on any number of threads, and options bound what is tried. That it is the best is held
+# by search.c.
+# shellcheck disable=SC2154,SC2317  # tmp comes from tap.sh; the checks are called by ok
+. "$top_srcdir/tests/tap.sh"
+
+# plan ARGUMENTS: leaves $tmp/out, $tmp/err and $code
+plan() {
+    code=0
+    "$UNSHARD" plan "$@" --no-db >"$tmp/out" 2>"$tmp/err" || code=$?
+}
+is() { test "$1" = "$2" || { echo "# got '$1', want '$2'"; return 1; }; }
+same() { diff "$1" "$2" | sed 's/^/# /' | grep . && return 1; return 0; }
+said() { grep -qF -- "$1" "$tmp/err" || { sed 's/^/# /' "$tmp/err"; return 1; }; }
+has() { grep -q -- "$1" "$tmp/out" || { sed 's/^/# /' "$tmp/out"; return 1; }; }
+
+plan llama3-8b --layers 4
+ok "a search is what plan does by default" has '^searched grouping, tail, reshard, prefetch '
+ok "the plan that one would have had is there" has 'torchtitan'
+ok "something is to be taken" has '^best: '
+plan llama3-8b --layers 3 --search grouping,tail
+ok "of few blocks the best is optimal" has 'the first is optimal'
+plan llama3-8b --layers 4 --reshard no --prefetch 1
+ok "what is given is not searched" has '^searched grouping, tail ('
+plan llama3-8b --layers 4 --units block --search reshard
+ok "and what is asked for is" has '^searched reshard ('
+plan llama3-8b --layers 4 --search tail,fork
+ok "an axis that is none is exit code 2" is "$code" 2
+ok "with the words that there are" said "'fork'"
+
+plan llama3-8b --layers 8 --jobs 1
+cp "$tmp/out" "$tmp/one"
+plan llama3-8b --layers 8 --jobs 4
+ok "four threads find what one does" same "$tmp/one" "$tmp/out"
+
+plan llama3-8b --layers 8 --max-units 3
+few() { awk '/ units / { getline; n++; bad += $1 > 3 } END { exit bad || !n }' "$tmp/out"; }
+ok "units are as few as asked for" few
+
+plan llama3-8b --system fsdp1 --units block --search grouping
+ok "FSDP1 is not searched, and that is said" said "not searched, schemes are compared"
+plan llama3-8b --memory 10GiB
+ok "nothing fits: exit code 1" is "$code" 1
+ok "and a line says what is in the way" said "nothing fits into 10.0 GiB; the smallest"
+
+# --- JSON, and each row again by itself
+if command -v python3 >/dev/null; then
+    cat >"$tmp/check.py" <<'END'
+import json, subprocess, sys
+
+program, arguments = sys.argv[1], sys.argv[2:]
+plan = json.loads(subprocess.run([program, "plan", *arguments, "--json", "--no-db"],
+                                 capture_output=True, text=True).stdout)
+def typed(options):
+    return [word for key, value in options.items()
+            for word in ("--" + key.replace("_", "-"), str(value))]
+checks = {
+    "what was looked at is counted": plan["evaluated"] > 20 and plan["space"] > plan["evaluated"],
+    "it says whether the answer is optimal": plan["status"] in ("optimal", "bounded"),
+    "or how far it can be off": (plan["status"] == "optimal") == (plan["gap_pct"] == 0),
+    "best is a rank": plan["best"] in [row["rank"] for row in plan["rows"]],
+}
+for number, row in enumerate(plan["rows"]):
+    sim = json.loads(subprocess.run(
+        [program, "sim", arguments[0], *typed(row["options"]), "--json", "--no-db"],
+        capture_output=True, text=True).stdout)
+    checks["row %d is what sim says of its options: %s" % (number + 1, row["scheme"])] = (
+        sim["step_ns"] == row["step_ns"] and sim["program_hash"] == row["program_hash"])
+for name, good in checks.items():
+    print("good" if good else "bad", name)
+END
+    for case in "llama3-8b --layers 6" "llama3-8b --layers 6 --gpus 64 --ac full --seq 2048" \
+        "gpt2 --layers 4 --batch 4" "llama3-8b --layers 2 --search grouping,split,reshard"; do
+        # shellcheck disable=SC2086
+        python3 "$tmp/check.py" "$UNSHARD" $case >"$tmp/checks" 2>"$tmp/err"
+        while read -r outcome name; do
+            ok "$case: $name" test "$outcome" = good
+        done <"$tmp/checks"
+        ok "$case: all was checked" test "$(wc -l <"$tmp/checks")" -gt 6
+    done
+else
+    skip "no python3 to read JSON with"
+fi
+done_testing
