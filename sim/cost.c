@@ -151,7 +151,8 @@ static double collective_s(struct pricing *p, const struct task *task, enum task
 {
     const enum comm comm = (enum comm)task->comm;
     const struct comm_ranks ranks = comm_ranks_of(p->program->plan, comm);
-    const struct collective_row *row = cost_collective_row(p->cluster, kind, ranks.per_node);
+    const struct collective_row *row =
+        cost_collective_row(p->cluster, kind, ranks.per_node, ranks.ranks / ranks.per_node);
     const double bytes = (double)task->elements * (double)dtype_bytes((enum dtype)task->dtype);
 
     if (!row && kind == TASK_ALL_REDUCE)

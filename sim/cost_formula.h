@@ -9,6 +9,7 @@
 #include "src/cluster.h"
 
 struct cost_rates {
+    enum spread spread;
 #define X(member, section, key, unit, more_is_faster, least, most) double member;
     CLUSTER_RATES(X)
 #undef X
@@ -39,9 +40,12 @@ uint32_t cost_unit_variant(const struct program *program, const struct task *tas
 /* Section 4. bytes: the full message; W = nodes * gpus_per_node. */
 double cost_collective_s(const struct cost_rates *r, const struct collective_row *row, double bytes,
                          double nodes, double gpus_per_node);
-/* The row for this many ranks of a node, or the nearest (the larger of two); NULL without rows. */
+/*
+ * The row for so many ranks on each of so many nodes. Without one: that of one node for these ranks,
+ * or the nearest (the larger of two); NULL without rows.
+ */
 const struct collective_row *cost_collective_row(const struct cluster *cluster, enum task_kind kind,
-                                                 uint64_t ranks);
+                                                 uint64_t per_node, uint64_t nodes);
 
 /* Section 5: how much longer compute takes on the slowest of W ranks. */
 double cost_straggler_factor(const struct cost_rates *r, double world);

@@ -19,10 +19,10 @@ static const double NARROW_HEAD = 64;
 
 struct cost_rates cost_rates_at(const struct cluster *cluster, enum spread spread)
 {
-    return (struct cost_rates){
+    return (struct cost_rates){.spread = spread,
 #define X(member, section, key, unit, more_is_faster, least, most) \
     .member = cluster->member.at[spread],
-        CLUSTER_RATES(X)
+                               CLUSTER_RATES(X)
 #undef X
     };
 }

@@ -143,9 +143,11 @@ static void tell_row(const struct cluster *cluster, const struct plan *plan, enu
 
     for (; readers != 0; readers &= readers - 1) {
         const enum comm comm = (enum comm)__builtin_ctz(readers);
-        const uint64_t ranks = comm_ranks_of(plan, comm).per_node;
-        const struct collective_row *row = cost_collective_row(cluster, kind, ranks);
-        bool known = row->ranks == ranks || ranks == 1;
+        const struct comm_ranks of = comm_ranks_of(plan, comm);
+        const uint64_t ranks = of.per_node;
+        const struct collective_row *row =
+            cost_collective_row(cluster, kind, ranks, of.ranks / ranks);
+        bool known = collective_row_nodes(row) > 1 || row->ranks == ranks || ranks == 1;
         for (uint32_t i = 0; i < n; i++)
             known |= told[i] == ranks;
         if (known)

@@ -192,7 +192,20 @@ enum status cluster_open(const char *what, struct arena *arena, struct cluster *
     return status;
 }
 
-enum status cluster_set_nic(struct cluster *cluster, double gbit_per_s, struct err *err)
+static void keep_rows_of_one_node(struct cluster *cluster, struct arena *arena)
+{
+    struct collective_row *rows = arena_array(arena, struct collective_row, cluster->n_collective);
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < cluster->n_collective; i++)
+        if (collective_row_nodes(&cluster->collectives[i]) == 1)
+            rows[n++] = cluster->collectives[i];
+    cluster->collectives = rows;
+    cluster->n_collective = n;
+}
+
+enum status cluster_set_nic(struct cluster *cluster, double gbit_per_s, struct arena *arena,
+                            struct err *err)
 {
     const double bytes_per_s = gbit_per_s * 1e9 / 8;
 
@@ -204,5 +217,6 @@ enum status cluster_set_nic(struct cluster *cluster, double gbit_per_s, struct e
                        gbit_per_s);
     cluster->nic_bytes_per_s =
         (struct rate){.at = {bytes_per_s, bytes_per_s, bytes_per_s}, .source = "asked for"};
+    keep_rows_of_one_node(cluster, arena);
     return STATUS_OK;
 }

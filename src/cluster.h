@@ -110,15 +110,40 @@ struct rate {
     X(b_s_per_sqrt_mb, "root_us_per_sqrt_mb", 1e-6, 0, 1e6) \
     X(bytes_per_s, "gb_per_s", 1e9, 1e-2, 1e5)
 
-/* t = max(a, floor) + b*sqrt(s) + s/B, s = bytes*(W-1)/W; one row per kind and rank count. */
+/* X(member, key, most): of a row, optional: shares of its time that its spread goes down and up by */
+#define CLUSTER_ROW_SHARES(X)  \
+    X(faster, "faster", 0.999) \
+    X(slower, "slower", 1000)
+
+/* A whole message, and how long it took. */
+struct collective_point {
+    double bytes, seconds;
+};
+enum { CLUSTER_MAX_POINTS = 128, CLUSTER_MAX_ROWS = 256 };
+
+/*
+ * t = max(a, floor) + b*sqrt(s) + s/B, s = bytes*(W-1)/W; one row per kind, number of ranks and of
+ * nodes. A row may also have points, which hold in place of the formula.
+ */
 struct collective_row {
-    uint8_t kind; /* TASK_ALL_GATHER, TASK_REDUCE_SCATTER or TASK_ALL_REDUCE */
-    uint32_t ranks;
+    uint8_t kind;   /* TASK_ALL_GATHER, TASK_REDUCE_SCATTER or TASK_ALL_REDUCE */
+    uint32_t ranks; /* of all nodes together */
+    uint32_t nodes; /* 0 and 1: in one. Of more: for these alone, adapters included */
 #define X(member, key, unit, least, most) double member;
     CLUSTER_ROW_NUMBERS(X)
 #undef X
+#define X(member, key, most) double member;
+    CLUSTER_ROW_SHARES(X)
+#undef X
+    const struct collective_point *points; /* by bytes, which rise */
+    uint32_t n_point;
     const char *source;
 };
+
+static inline uint32_t collective_row_nodes(const struct collective_row *row)
+{
+    return row->nodes > 1 ? row->nodes : 1;
+}
 
 /* Prices go up to this, so that no sum over a body of any length comes near 2^62. */
 enum { CLUSTER_MAX_PRICE_NS = 1000000000 };
@@ -173,8 +198,12 @@ const struct rate *cluster_rate(const struct cluster *cluster, const struct rate
 enum status cluster_open(const char *what, struct arena *arena, struct cluster *out,
                          struct err *err);
 
-/* Another network adapter for each GPU. STATUS_USAGE for a cluster with prices, which has none. */
-enum status cluster_set_nic(struct cluster *cluster, double gbit_per_s, struct err *err);
+/*
+ * Another network adapter for each GPU; rows of several nodes, which have the old one in them, go.
+ * STATUS_USAGE for a cluster with prices, which has none.
+ */
+enum status cluster_set_nic(struct cluster *cluster, double gbit_per_s, struct arena *arena,
+                            struct err *err);
 
 struct builtin_cluster {
     const char *name, *json;

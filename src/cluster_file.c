@@ -73,6 +73,17 @@ static void add_sizes(const struct cluster *cluster, struct cJSON *root)
 #undef X
 }
 
+static void add_points(const struct collective_row *row, struct cJSON *object)
+{
+    struct cJSON *points = row->n_point > 0 ? json_add_array(object, "points") : NULL;
+
+    for (uint32_t i = 0; i < row->n_point; i++) {
+        struct cJSON *point = json_add_object(points, NULL);
+        json_add_u64(point, "bytes", (uint64_t)row->points[i].bytes);
+        json_add_number(point, "us", row->points[i].seconds * 1e6, DIGITS);
+    }
+}
+
 static void add_collectives(const struct cluster *cluster, struct cJSON *root)
 {
     struct cJSON *rows = json_add_array(root, "collectives");
@@ -82,10 +93,18 @@ static void add_collectives(const struct cluster *cluster, struct cJSON *root)
         struct cJSON *object = json_add_object(rows, NULL);
         json_add_string(object, "kind", task_kind_name((enum task_kind)row->kind));
         json_add_u64(object, "ranks", row->ranks);
+        if (collective_row_nodes(row) > 1)
+            json_add_u64(object, "nodes", row->nodes);
 #define X(member, key, unit, least, most) \
     add_number(object, key, within(row->member / unit, least, most));
         CLUSTER_ROW_NUMBERS(X)
 #undef X
+#define X(member, key, most) \
+    if (row->member > 0)     \
+        add_number(object, key, within(row->member, 0, most));
+        CLUSTER_ROW_SHARES(X)
+#undef X
+        add_points(row, object);
         json_add_string(object, "source", row->source);
     }
 }

@@ -38,9 +38,19 @@ static void add_rates_json(const struct cluster *cluster, struct cJSON *root)
         struct cJSON *object = json_add_object(collectives, NULL);
         json_add_string(object, "kind", task_kind_name((enum task_kind)row->kind));
         json_add_u64(object, "ranks", row->ranks);
+        json_add_u64(object, "nodes", collective_row_nodes(row));
         json_add_real(object, "start_us", row->a_s * 1e6);
         json_add_real(object, "root_us_per_sqrt_mb", row->b_s_per_sqrt_mb * 1e6);
         json_add_real(object, "gb_per_s", row->bytes_per_s * 1e-9);
+#define X(member, key, most) json_add_real(object, key, row->member);
+        CLUSTER_ROW_SHARES(X)
+#undef X
+        struct cJSON *points = json_add_array(object, "points");
+        for (uint32_t p = 0; p < row->n_point; p++) {
+            struct cJSON *point = json_add_object(points, NULL);
+            json_add_u64(point, "bytes", (uint64_t)row->points[p].bytes);
+            json_add_real(point, "us", row->points[p].seconds * 1e6);
+        }
         json_add_string(object, "source", row->source);
     }
 }

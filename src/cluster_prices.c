@@ -8,29 +8,85 @@
 
 #include "src/cluster_reader.h"
 
-enum { MAX_ROWS = 256 };
+static const uint64_t MAX_POINT_BYTES = UINT64_C(1) << 50;
 
 #define LENGTH(array) (sizeof(array) / sizeof *(array))
+
+static enum status read_point(const struct cluster_reader *r, const struct json_at *at,
+                              double past_bytes, struct collective_point *out)
+{
+    static const char *const keys[] = {"bytes", "us"};
+    uint64_t bytes;
+    double us;
+    enum status status;
+
+    if ((status = cluster_check_object(at, keys, LENGTH(keys), r->err)) ||
+        (status = json_get_count(at, "bytes", MAX_POINT_BYTES, &bytes, r->err)) ||
+        (status = cluster_read_number(r, at, "us", 1e-3, 1e9, &us)))
+        return status;
+    if ((double)bytes <= past_bytes)
+        return json_fail(at, r->err, "'bytes' is %llu, points are in the order of their bytes",
+                         (unsigned long long)bytes);
+    *out = (struct collective_point){.bytes = (double)bytes, .seconds = us * 1e-6};
+    return STATUS_OK;
+}
+
+static enum status read_points(const struct cluster_reader *r, const struct json_at *row_at,
+                               struct collective_row *row)
+{
+    struct json_at at;
+    uint32_t n = 0;
+    enum status status;
+
+    if (!json_has(row_at, "points"))
+        return STATUS_OK;
+    if ((status = json_get(row_at, "points", &at, r->err)))
+        return status;
+    if (!json_is_array(&at))
+        return json_fail(&at, r->err, "not an array");
+    struct collective_point *points =
+        arena_array(r->arena, struct collective_point, CLUSTER_MAX_POINTS);
+    for (struct json_at it = json_first(&at); it.node; it = json_next(&it), n++) {
+        if (n == CLUSTER_MAX_POINTS)
+            return json_fail(&at, r->err, "more than %d points", CLUSTER_MAX_POINTS);
+        if ((status = read_point(r, &it, n > 0 ? points[n - 1].bytes : 0, &points[n])))
+            return status;
+    }
+    if (n < 2)
+        return json_fail(&at, r->err, "%u points, it takes 2 to lie between", n);
+    row->points = points;
+    row->n_point = n;
+    return STATUS_OK;
+}
 
 static enum status read_row(const struct cluster_reader *r, const struct json_at *at,
                             struct collective_row *out)
 {
-    static const char *const keys[] = {"kind", "ranks", "source",
+    static const char *const keys[] = {"kind",
+                                       "ranks",
+                                       "nodes",
+                                       "points",
+                                       "source",
 #define X(member, key, unit, least, most) key,
                                        CLUSTER_ROW_NUMBERS(X)
+#undef X
+#define X(member, key, most) key,
+                                           CLUSTER_ROW_SHARES(X)
 #undef X
     };
     static const uint8_t kinds[] = {TASK_ALL_GATHER, TASK_REDUCE_SCATTER, TASK_ALL_REDUCE};
     const char *const names[] = {task_kind_name(kinds[0]), task_kind_name(kinds[1]),
                                  task_kind_name(kinds[2])};
-    struct collective_row row;
+    struct collective_row row = {0};
     const char *kind;
-    uint64_t ranks;
+    uint64_t ranks, nodes = 1;
     enum status status;
 
     if ((status = cluster_check_object(at, keys, LENGTH(keys), r->err)) ||
         (status = json_get_string(at, "kind", &kind, r->err)) ||
         (status = json_get_u64(at, "ranks", PLAN_MAX_RANKS, &ranks, r->err)) ||
+        (json_has(at, "nodes") &&
+         (status = json_get_count(at, "nodes", PLAN_MAX_RANKS, &nodes, r->err))) ||
         (status = cluster_read_string(r, at, "source", &row.source)))
         return status;
 #define X(member, key, unit, least, most)                                     \
@@ -39,13 +95,24 @@ static enum status read_row(const struct cluster_reader *r, const struct json_at
     row.member *= unit;
     CLUSTER_ROW_NUMBERS(X)
 #undef X
+#define X(member, key, most)                                                                   \
+    if (json_has(at, key) && (status = cluster_read_number(r, at, key, 0, most, &row.member))) \
+        return status;
+    CLUSTER_ROW_SHARES(X)
+#undef X
+    if ((status = read_points(r, at, &row)))
+        return status;
     const int index = cluster_index_of(kind, names, LENGTH(names));
     if (index < 0)
         return cluster_fail_unknown(at, "kind", kind, names, LENGTH(names), r->err);
     if (ranks < 2)
         return json_fail(at, r->err, "'ranks' is %u, a collective has at least 2", (unsigned)ranks);
+    if (ranks % nodes != 0)
+        return json_fail(at, r->err, "%u ranks cannot be equally many on each of %u nodes",
+                         (unsigned)ranks, (unsigned)nodes);
     row.kind = kinds[index];
     row.ranks = (uint32_t)ranks;
+    row.nodes = (uint32_t)nodes;
     *out = row;
     return STATUS_OK;
 }
@@ -56,16 +123,17 @@ static enum status check_rows(const struct json_at *at, const struct collective_
     bool has[TASK_KIND_N] = {false};
 
     for (uint32_t i = 0; i < n; i++) {
-        has[rows[i].kind] = true;
+        has[rows[i].kind] |= rows[i].nodes == 1;
         for (uint32_t j = 0; j < i; j++)
-            if (rows[i].kind == rows[j].kind && rows[i].ranks == rows[j].ranks)
+            if (rows[i].kind == rows[j].kind && rows[i].ranks == rows[j].ranks &&
+                rows[i].nodes == rows[j].nodes)
                 return json_fail(at, err, "two rows for %s of %u ranks",
                                  task_kind_name(rows[i].kind), rows[i].ranks);
     }
     /* An all-reduce without rows is priced as one of each of these. */
     for (int kind = TASK_ALL_GATHER; kind <= TASK_REDUCE_SCATTER; kind++)
         if (task_kind_is_collective(kind) && !has[kind])
-            return json_fail(at, err, "no row for %s", task_kind_name(kind));
+            return json_fail(at, err, "no row for %s in one node", task_kind_name(kind));
     return STATUS_OK;
 }
 
@@ -82,10 +150,10 @@ enum status cluster_read_collectives(const struct cluster_reader *r, const struc
         return status;
     if (!json_is_array(&at))
         return json_fail(&at, r->err, "not an array");
-    struct collective_row *rows = arena_array(r->arena, struct collective_row, MAX_ROWS);
+    struct collective_row *rows = arena_array(r->arena, struct collective_row, CLUSTER_MAX_ROWS);
     for (struct json_at it = json_first(&at); it.node; it = json_next(&it)) {
-        if (n == MAX_ROWS)
-            return json_fail(&at, r->err, "more than %d rows", MAX_ROWS);
+        if (n == CLUSTER_MAX_ROWS)
+            return json_fail(&at, r->err, "more than %d rows", CLUSTER_MAX_ROWS);
         if ((status = read_row(r, &it, &rows[n++])))
             return status;
     }

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "src/cluster_file.h"
 #include "tests/tap.h"
 
 static const char *builtin_json(const char *name)
@@ -226,6 +227,31 @@ static const struct bad bad_files[] = {
     {"h200-sxm", "\"gb_per_s\": 362", "\"gb_per_s\": 0",
      "collectives[1]: 'gb_per_s' is 0, it must be from 0.01 to 100000"},
     {"h200-sxm", "\"start_us\": 11.6,", "", "collectives[0]: missing key 'start_us'"},
+    {"h200-sxm", "\"ranks\": 8", "\"ranks\": 8, \"nodes\": 3",
+     "collectives[0]: 8 ranks cannot be equally many on each of 3 nodes"},
+    {"h200-sxm", "\"ranks\": 8", "\"ranks\": 8, \"nodes\": 0",
+     "collectives[0].nodes: a whole number of 1 or more is needed"},
+    {"h200-sxm", "\"ranks\": 8", "\"ranks\": 16, \"nodes\": 2",
+     "collectives: no row for all_gather in one node"},
+    {"h200-sxm", "\"ranks\": 8", "\"ranks\": 8, \"faster\": 1",
+     "collectives[0]: 'faster' is 1, it must be from 0 to 0.999"},
+    {"h200-sxm", "\"ranks\": 8", "\"ranks\": 8, \"slower\": -1",
+     "collectives[0]: 'slower' is -1, it must be from 0 to 1000"},
+    {"h200-sxm", "\"ranks\": 8", "\"ranks\": 8, \"points\": 7",
+     "collectives[0].points: not an array"},
+    {"h200-sxm", "\"ranks\": 8", "\"ranks\": 8, \"points\": [{\"bytes\": 8, \"us\": 1}]",
+     "collectives[0].points: 1 points, it takes 2 to lie between"},
+    {"h200-sxm", "\"ranks\": 8",
+     "\"ranks\": 8, \"points\": [{\"bytes\": 8, \"us\": 1}, {\"bytes\": 8, \"us\": 2}]",
+     "collectives[0].points[1]: 'bytes' is 8, points are in the order of their bytes"},
+    {"h200-sxm", "\"ranks\": 8", "\"ranks\": 8, \"points\": [{\"bytes\": 8, \"us\": 0}]",
+     "collectives[0].points[0]: 'us' is 0, it must be from 0.001 to 1e+09"},
+    {"h200-sxm", "\"ranks\": 8", "\"ranks\": 8, \"points\": [{\"bytes\": 0, \"us\": 1}]",
+     "collectives[0].points[0].bytes: "},
+    {"h200-sxm", "\"ranks\": 8", "\"ranks\": 8, \"points\": [{\"bytes\": 8}]",
+     "collectives[0].points[0]: missing key 'us'"},
+    {"h200-sxm", "\"ranks\": 8", "\"ranks\": 8, \"points\": [{\"bytse\": 8, \"us\": 1}]",
+     "collectives[0].points[0]: unknown key 'bytse', did you mean 'bytes'?"},
     {"h200-sxm", "\"base\": \"h100-sxm\"", "\"base\": \"h100-sxn\"",
      "unknown base 'h100-sxn', did you mean 'h100-sxm'?"},
     {"h200-sxm", "\"base\": \"h100-sxm\",", "", "gpu: missing key 'workspace_bytes'"},
@@ -453,6 +479,38 @@ static void test_damaged(struct arena *arena)
     ok(opened > 0 && opened < 600, "both happened (%u of 600 opened)", opened);
 }
 
+/* Each bit of what a row may have on top, written as a file and read again. */
+static void test_row_file(struct arena *arena)
+{
+    static const struct collective_point points[] = {{65536, 19.54e-6}, {1e9, 0.0041}};
+    struct collective_row rows[] = {
+        {TASK_ALL_GATHER, 8, 0, .a_s = 1e-6, .bytes_per_s = 3e11, .source = "plain"},
+        {TASK_REDUCE_SCATTER, 8, 1, .a_s = 1e-6, .bytes_per_s = 3e11, .source = "one node"},
+        {TASK_ALL_REDUCE, 16, 2, 2e-6, 3e-6, 4e11, 0.05, 1.5, points, 2, "all of it"}};
+    struct cluster cluster, back;
+    struct text text = {0};
+    struct err err = {0};
+    char path[64];
+
+    if (cluster_open("h100-sxm", arena, &cluster, NULL))
+        tap_bail("h100-sxm does not open");
+    cluster.collectives = rows;
+    cluster.n_collective = 3;
+    struct cJSON *root = cluster_to_file(&cluster);
+    json_print(root, &text);
+    json_free(root);
+    is_int(open_text(text.at, text.length, arena, &back, path, &err), STATUS_OK,
+           "rows with nodes, spread and points can be read again (%s)", err.text);
+    const struct collective_row *row = &back.collectives[2];
+    ok(row->ranks == 16 && row->nodes == 2 && row->n_point == 2, "with ranks, nodes and points");
+    is_near(row->points[0].bytes, 65536, 1e-15, "a point has its bytes");
+    is_near(row->points[0].seconds, 19.54e-6, 1e-9, "and its time");
+    ok(row->faster == 0.05 && row->slower == 1.5, "the spread is there, to either side");
+    ok(back.collectives[0].n_point == 0 && collective_row_nodes(&back.collectives[0]) == 1,
+       "a plain row has none of it");
+    text_release(&text);
+}
+
 int main(void)
 {
     struct arena arena;
@@ -464,6 +522,7 @@ int main(void)
     test_bad_files(&arena);
     test_rate_bounds(&arena);
     test_row_bounds(&arena);
+    test_row_file(&arena);
     test_bounds();
     test_names(&arena);
     test_damaged(&arena);

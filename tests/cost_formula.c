@@ -4,6 +4,7 @@
  * The hand values are in the comments beside the checks.
  */
 #include <math.h>
+#include <string.h>
 
 #include "sim/cost.h"
 #include "sim/cost_formula.h"
@@ -102,10 +103,81 @@ static double bus_gb_per_s(double bytes, double ranks, double seconds)
     return bytes * (ranks - 1) / ranks / seconds / 1e9;
 }
 
+/* Times of whole messages over 4 ranks, beside a formula that says something else. */
+static void test_points(void)
+{
+    static const struct collective_point points[] = {{1e6, 30e-6}, {2e6, 50e-6}, {4e6, 60e-6}};
+    struct collective_row row = {.kind = TASK_ALL_GATHER,
+                                 .ranks = 4,
+                                 .a_s = 12e-6,
+                                 .bytes_per_s = 1e9,
+                                 .points = points,
+                                 .n_point = 3,
+                                 .faster = 0.1,
+                                 .slower = 0.5};
+    const struct {
+        const char *what;
+        double bytes, us;
+    } cases[] = {
+        {"a message that was measured costs what it took", 2e6, 50},
+        {"one between two lies on the line between them", 1.5e6, 40},
+        {"of each two", 3e6, 55},
+        {"a larger one than all goes on along the last line", 8e6, 80},
+        {"a smaller one along the first", 0.5e6, 20},
+        {"down to the row's start", 1e3, 12},
+    };
+    struct cost_rates r = {.spread = SPREAD_MID};
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        is_near(cost_collective_s(&r, &row, cases[i].bytes, 1, 4), cases[i].us * 1e-6, 1e-12, "%s",
+                cases[i].what);
+    is_near(cost_collective_s(&r, &row, 2e6 * 0.75 * 3 / 2, 1, 3), 50e-6, 1e-12,
+            "other ranks are held to what a rank sends");
+    r.spread = SPREAD_LOW;
+    is_near(cost_collective_s(&r, &row, 2e6, 1, 4), 45e-6, 1e-12,
+            "low is faster by the row's share");
+    r.spread = SPREAD_HIGH;
+    is_near(cost_collective_s(&r, &row, 2e6, 1, 4), 75e-6, 1e-12, "high is slower by its own");
+    r.spread = SPREAD_MID;
+    r.collective_floor_s = 45e-6;
+    is_near(cost_collective_s(&r, &row, 1e6, 1, 4), 45e-6, 1e-12, "the floor of a launch holds");
+    is_near(cost_collective_s(&r, &row, 2e6, 1, 4), 50e-6, 1e-12, "and is in what takes longer");
+    row.n_point = 2;
+    is_near(cost_collective_s(&r, &row, 4e6, 1, 4), 90e-6, 1e-12, "two points are enough");
+}
+
+/* A row of 2 nodes of 8 holds for these, and for nothing else. */
+static void test_row_of_nodes(const struct cluster *h100)
+{
+    static const struct collective_point points[] = {{1e9, 4e-3}, {2e9, 8e-3}};
+    struct collective_row rows[8];
+    struct cluster cluster = *h100;
+    struct cost_rates r = cost_rates_at(h100, SPREAD_MID);
+
+    memcpy(rows, h100->collectives, h100->n_collective * sizeof *rows);
+    rows[h100->n_collective] = (struct collective_row){
+        .kind = TASK_ALL_GATHER, .ranks = 16, .nodes = 2, .points = points, .n_point = 2};
+    rows[h100->n_collective].bytes_per_s = 200e9;
+    cluster.collectives = rows;
+    cluster.n_collective = h100->n_collective + 1;
+    const struct collective_row *own = cost_collective_row(&cluster, TASK_ALL_GATHER, 8, 2);
+    ok(own == &rows[h100->n_collective], "2 nodes of 8 read their row");
+    is_near(cost_collective_s(&r, own, 1e9, 2, 8), 4e-3, 1e-12,
+            "which has adapters and ranks in it");
+    rows[h100->n_collective].n_point = 0;
+    is_near(cost_collective_s(&r, own, 1e9, 2, 8), 20e-6 + 0.9375 / 200, 1e-9,
+            "by its formula where it has no points");
+    is_int(cost_collective_row(&cluster, TASK_ALL_GATHER, 16, 1)->ranks, 8,
+           "not 16 ranks of a node");
+    is_int(cost_collective_row(&cluster, TASK_ALL_GATHER, 4, 4)->ranks, 4, "not 4 nodes of 4");
+    is_int(cost_collective_row(&cluster, TASK_REDUCE_SCATTER, 8, 2)->ranks, 8, "not another kind");
+    ok(!cost_collective_row(&cluster, TASK_ALL_REDUCE, 8, 2), "nor one that has no row at all");
+}
+
 static void test_collectives(const struct cluster *h100, const struct cluster *h200)
 {
     const struct cost_rates r = cost_rates_at(h100, SPREAD_MID);
-    const struct collective_row *gather = cost_collective_row(h100, TASK_ALL_GATHER, 8);
+    const struct collective_row *gather = cost_collective_row(h100, TASK_ALL_GATHER, 8, 1);
     const double gib = 1073741824.0;
     struct cost_rates slow = r;
 
@@ -128,11 +200,12 @@ static void test_collectives(const struct cluster *h100, const struct cluster *h
     is_near(cost_collective_s(&slow, gather, 1e9, 2, 8), 2816.9e-6, 1e-4,
             "unless the node inside is narrower");
 
-    is_int(cost_collective_row(h100, TASK_REDUCE_SCATTER, 4)->ranks, 4, "a row of its own is used");
-    is_int(cost_collective_row(h100, TASK_ALL_GATHER, 3)->ranks, 4, "3 ranks read the row of 4");
-    is_int(cost_collective_row(h100, TASK_ALL_GATHER, 5)->ranks, 4, "5 ranks read the row of 4");
-    is_int(cost_collective_row(h100, TASK_ALL_GATHER, 1)->ranks, 2, "1 rank reads the row of 2");
-    is_int(cost_collective_row(h200, TASK_ALL_GATHER, 2)->ranks, 8, "H200 has a row of 8 only");
+    is_int(cost_collective_row(h100, TASK_REDUCE_SCATTER, 4, 1)->ranks, 4,
+           "a row of its own is used");
+    is_int(cost_collective_row(h100, TASK_ALL_GATHER, 3, 1)->ranks, 4, "3 ranks read the row of 4");
+    is_int(cost_collective_row(h100, TASK_ALL_GATHER, 5, 1)->ranks, 4, "5 ranks read the row of 4");
+    is_int(cost_collective_row(h100, TASK_ALL_GATHER, 1, 1)->ranks, 2, "1 rank reads the row of 2");
+    is_int(cost_collective_row(h200, TASK_ALL_GATHER, 2, 1)->ranks, 8, "H200 has a row of 8 only");
 
     is_near(cost_straggler_factor(&r, 4), 1, 1e-12, "up to 8 ranks nobody straggles");
     is_near(cost_straggler_factor(&r, 64), 1.015, 1e-12, "each doubling after that adds 0.5 %%");
@@ -181,6 +254,8 @@ int main(void)
     test_attention(&h100, &a100);
     test_ops(&h100);
     test_collectives(&h100, &h200);
+    test_points();
+    test_row_of_nodes(&h100);
     test_rounding();
     arena_release(&arena);
     return tap_done();

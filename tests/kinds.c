@@ -257,11 +257,18 @@ static void test_nic(void)
 {
     struct cluster h100 = open_cluster("h100-sxm"), toy = open_cluster("toy");
 
-    is_int(cluster_set_nic(&h100, 200, NULL), STATUS_OK, "another adapter");
+    struct collective_row rows[] = {{.kind = TASK_ALL_GATHER, .ranks = 16, .nodes = 2},
+                                    h100.collectives[0]};
+
+    h100.collectives = rows;
+    h100.n_collective = 2;
+    is_int(cluster_set_nic(&h100, 200, &arena, NULL), STATUS_OK, "another adapter");
+    ok(h100.n_collective == 1 && h100.collectives[0].nodes == 1,
+       "what was measured over the old one is gone");
     for (int spread = 0; spread < SPREAD_N; spread++)
         is_near(h100.nic_bytes_per_s.at[spread], 25e9, 1e-12, "of 200 Gbit/s, which is known");
-    is_int(cluster_set_nic(&h100, 1e-3, NULL), STATUS_USAGE, "one that is nothing");
-    is_int(cluster_set_nic(&toy, 200, NULL), STATUS_USAGE, "where there are prices, none");
+    is_int(cluster_set_nic(&h100, 1e-3, &arena, NULL), STATUS_USAGE, "one that is nothing");
+    is_int(cluster_set_nic(&toy, 200, &arena, NULL), STATUS_USAGE, "where there are prices, none");
 }
 
 static void test_positions(void)

@@ -83,6 +83,21 @@ static void add_rates(const struct cluster *cluster, const struct term *term, st
     }
 }
 
+static void add_row_points(const struct collective_row *row, struct text *out)
+{
+    char first[32], last[32];
+
+    if (collective_row_nodes(row) > 1)
+        text_add(out, "      on %u nodes\n", row->nodes);
+    if (row->faster > 0 || row->slower > 0)
+        text_add(out, "      spread: %.1f %% faster to %.1f %% slower\n", 100 * row->faster,
+                 100 * row->slower);
+    if (row->n_point > 0)
+        text_add(out, "      %u points, %s to %s\n", row->n_point,
+                 text_bytes((uint64_t)row->points[0].bytes, first),
+                 text_bytes((uint64_t)row->points[row->n_point - 1].bytes, last));
+}
+
 static void add_collectives(const struct cluster *cluster, const struct term *term,
                             struct text *out)
 {
@@ -92,6 +107,7 @@ static void add_collectives(const struct cluster *cluster, const struct term *te
         const struct collective_row *row = &cluster->collectives[i];
         text_add(out, "  %-18s%6u%12.6g%16.6g%12.6g\n", task_kind_name((enum task_kind)row->kind),
                  row->ranks, row->a_s * 1e6, row->b_s_per_sqrt_mb * 1e6, row->bytes_per_s * 1e-9);
+        add_row_points(row, out);
         add_source(term, row->source, out);
     }
 }

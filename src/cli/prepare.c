@@ -196,7 +196,8 @@ enum status prepare_open(const struct options *options, const char *model_json,
     enum status status =
         cluster_open(option_text(options, OPTION_CLUSTER), &out->opened, &out->cluster, err);
     if (status == STATUS_OK && option_given(options, OPTION_NIC))
-        status = cluster_set_nic(&out->cluster, options->values[OPTION_NIC].real, err);
+        status =
+            cluster_set_nic(&out->cluster, options->values[OPTION_NIC].real, &out->opened, err);
     if (status != STATUS_OK)
         return status;
     if (model_json)

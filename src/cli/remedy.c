@@ -26,6 +26,20 @@ static void scale(struct rate *rate, double factor)
         rate->at[spread] *= factor;
 }
 
+/* What a point takes longer than a message of no size is the links'. */
+static const struct collective_point *with_half_beyond_start(const struct collective_row *row,
+                                                             struct arena *arena)
+{
+    struct collective_point *points = arena_array(arena, struct collective_point, row->n_point);
+
+    for (uint32_t i = 0; i < row->n_point; i++) {
+        points[i] = row->points[i];
+        if (points[i].seconds > row->a_s)
+            points[i].seconds = (points[i].seconds + row->a_s) / 2;
+    }
+    return points;
+}
+
 /* Of a cluster with prices a collective costs the same whatever its size: half of that. */
 static const char *double_links(const struct change *change)
 {
@@ -36,6 +50,7 @@ static const char *double_links(const struct change *change)
     for (uint32_t i = 0; i < cluster->n_collective; i++) {
         rows[i] = cluster->collectives[i];
         rows[i].bytes_per_s *= 2;
+        rows[i].points = with_half_beyond_start(&rows[i], change->arena);
     }
     cluster->collectives = rows;
     scale(&cluster->nic_bytes_per_s, 2);
