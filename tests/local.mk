@@ -175,6 +175,7 @@ c_tests = \
 	tests/model_families.t \
 	tests/model_json.t \
 	tests/native_tapes.t \
+	tests/nccl_tests.t \
 	tests/ops_attention.t \
 	tests/ops_kda.t \
 	tests/ops_linear.t \
@@ -301,6 +302,7 @@ tests_model_config_t_SOURCES = tests/model_config.c
 tests_model_families_t_SOURCES = tests/model_families.c
 tests_model_json_t_SOURCES = tests/model_json.c
 tests_native_tapes_t_SOURCES = tests/native_tapes.c
+tests_nccl_tests_t_SOURCES = tests/nccl_tests.c
 tests_ops_attention_t_SOURCES = tests/ops_attention.c
 tests_ops_kda_t_SOURCES = tests/ops_kda.c
 tests_ops_linear_t_SOURCES = tests/ops_linear.c

@@ -10,6 +10,11 @@ traces_libtraces_a_SOURCES = \
 	traces/chrome_inner.h \
 	traces/chrome_plan.c \
 	traces/chrome_plan.h \
+	traces/nccl_row.c \
+	traces/nccl_table.c \
+	traces/nccl_table.h \
+	traces/nccl_tests.c \
+	traces/nccl_tests.h \
 	traces/out_file.c \
 	traces/out_file.h \
 	traces/temp_guard.c \
