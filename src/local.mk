@@ -20,6 +20,7 @@ src_libcli_a_SOURCES = \
 	src/cli/calibrate_comm.c \
 	src/cli/calibrate_device.c \
 	src/cli/calibrate_host.c \
+	src/cli/calibrate_nccl.c \
 	src/cli/calibrate_ops.c \
 	src/cli/cmd_bench.c \
 	src/cli/cmd_calibrate.c \
@@ -35,6 +36,8 @@ src_libcli_a_SOURCES = \
 	src/cli/cmd_sim.c \
 	src/cli/cmd_trace.c \
 	src/cli/cmd_validate.c \
+	src/cli/collective_fit.c \
+	src/cli/collective_fit.h \
 	src/cli/command.h \
 	src/cli/compare.c \
 	src/cli/compare.h \
@@ -54,6 +57,8 @@ src_libcli_a_SOURCES = \
 	src/cli/history_read.c \
 	src/cli/model_shards.c \
 	src/cli/model_shards.h \
+	src/cli/nonnegative_fit.c \
+	src/cli/nonnegative_fit.h \
 	src/cli/option_table.c \
 	src/cli/options.c \
 	src/cli/options.h \

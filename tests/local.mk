@@ -137,6 +137,7 @@ c_tests = \
 	tests/chrome_groups.t \
 	tests/chrome_random.t \
 	tests/cluster.t \
+	tests/collective_fit.t \
 	tests/compare.t \
 	tests/convert.t \
 	tests/cost.t \
@@ -264,6 +265,7 @@ tests_chrome_t_SOURCES = tests/chrome.c
 tests_chrome_groups_t_SOURCES = tests/chrome_groups.c
 tests_chrome_random_t_SOURCES = tests/chrome_random.c
 tests_cluster_t_SOURCES = tests/cluster.c
+tests_collective_fit_t_SOURCES = tests/collective_fit.c
 tests_compare_t_SOURCES = tests/compare.c
 tests_convert_t_SOURCES = tests/convert.c
 tests_cost_t_SOURCES = tests/cost.c
@@ -432,6 +434,7 @@ endif
 sh_tests = \
 	tests/bench.sh \
 	tests/calibrate.sh \
+	tests/calibrate_nccl.sh \
 	tests/check_command.sh \
 	tests/cli.sh \
 	tests/compare_command.sh \

@@ -98,7 +98,9 @@ static const struct {
     enum status (*calibrate)(const struct options *options, struct arena *arena, struct output *out,
                              struct err *err);
     const char *files; /* what it reads, in messages; NULL: nothing */
-} sources[CALIBRATE_SOURCE_N] = {[CALIBRATE_FROM_DEVICE] = {measure, NULL}};
+} sources[CALIBRATE_SOURCE_N] = {
+    [CALIBRATE_FROM_DEVICE] = {measure, NULL},
+    [CALIBRATE_FROM_NCCL_TESTS] = {calibrate_nccl, "what nccl-tests printed"}};
 
 static enum status check_files(const struct options *options, struct err *err)
 {

@@ -123,7 +123,10 @@ const struct command commands[] = {
      .about = "Measure what a step is priced by on this machine: products, attention, the delta rule, "
               "memory, packing, the host's launches, and collectives between ranks. The answer is a "
               "cluster file for --cluster, in which each number says what was measured and in what "
-              "range it holds. It takes some seconds; nothing else should run.",
+              "range it holds. It takes some seconds; nothing else should run. With --from nccl-tests nothing "
+              "is measured: FILE... are outputs of nccl-tests, and what they say replaces the collectives "
+              "of --cluster. Where one does not say it, a line '# 2 nodes 16 ranks all_gather' above "
+              "its table does.",
      .operand = "file", .n_more = OPTIONS_MAX_OPERANDS - 1, .run = cmd_calibrate},
     {"bench", COMMAND_BENCH, "host | sim | store | trace", "how fast unshard itself is on this machine",
      .about = "Measure unshard on one core: sim, the stages of a simulation; store, runs into a "
