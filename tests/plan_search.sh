@@ -44,6 +44,25 @@ plan llama3-8b --memory 10GiB
 ok "nothing fits: exit code 1" is "$code" 1
 ok "and a line says what is in the way" said "nothing fits into 10.0 GiB; the smallest"
 
+# --- an interrupt
+interrupted() {
+    "$UNSHARD" plan llama3-405b --gpus 512 --ac full --no-db --search \
+        grouping,tail,reshard,prefetch,ac,allocator,hold,comm >"$tmp/out" 2>"$tmp/err" &
+    search=$!
+    sleep 1
+    kill -INT $search
+    code=0
+    wait $search || code=$?
+    is "$code" 0
+}
+# a shell without job control starts jobs that ignore SIGINT
+if (set -m) 2>/dev/null; then
+    set -m
+    ok "an interrupt ends the search, and the exit code is 0" interrupted
+    set +m
+    ok "with the best so far" has 'stopped before it was done'
+fi
+
 # --- JSON, and each row again by itself
 if command -v python3 >/dev/null; then
     cat >"$tmp/check.py" <<'END'

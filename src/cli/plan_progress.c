@@ -27,14 +27,23 @@ static bool is_due(const struct plan_progress *progress)
     return progress->terminal && now_ns() - progress->start_ns >= 1000000000;
 }
 
-void plan_progress_search(struct plan_progress *progress, uint64_t judged, int64_t best_ns)
+/* What is left, were it as slow as what was done. */
+static double seconds_left(const struct plan_progress *progress, uint64_t done, uint64_t all)
+{
+    const double seconds = (double)(now_ns() - progress->start_ns) * 1e-9;
+    return done > 0 && all > done ? seconds * (double)(all - done) / (double)done : 0;
+}
+
+void plan_progress_search(struct plan_progress *progress, uint64_t done, uint64_t all,
+                          int64_t best_ns)
 {
     char best[32];
 
     if (!is_due(progress))
         return;
-    fprintf(stderr, "\r%llu plans simulated, best so far %s ", (unsigned long long)judged,
-            best_ns > 0 ? text_ns(best_ns, best) : "none");
+    fprintf(stderr, "\r%llu plans, best so far %s, at most %.0f s to go   ",
+            (unsigned long long)done, best_ns > 0 ? text_ns(best_ns, best) : "none",
+            seconds_left(progress, done, all));
     fflush(stderr);
     progress->shown = true;
 }
@@ -51,6 +60,6 @@ void plan_progress_at(struct plan_progress *progress, uint32_t done, uint32_t al
 void plan_progress_end(struct plan_progress *progress)
 {
     if (progress->shown)
-        fprintf(stderr, "\r%*s\r", 60, "");
+        fprintf(stderr, "\r%*s\r", 72, "");
     progress->shown = false;
 }

@@ -15,8 +15,9 @@ struct plan_progress {
 
 struct plan_progress plan_progress_begin(void);
 void plan_progress_at(struct plan_progress *progress, uint32_t done, uint32_t all);
-/* Of a search: plans so far, and the best step, 0 while there is none. */
-void plan_progress_search(struct plan_progress *progress, uint64_t judged, int64_t best_ns);
+/* Of a search: plans so far, of at most so many, and the best step, 0 while there is none. */
+void plan_progress_search(struct plan_progress *progress, uint64_t done, uint64_t all,
+                          int64_t best_ns);
 void plan_progress_end(struct plan_progress *progress);
 
 #endif

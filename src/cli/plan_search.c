@@ -94,7 +94,8 @@ static uint64_t limit_of(const struct hunt *hunt)
 static bool go_on(void *self, const struct search_progress *progress)
 {
     struct hunt *hunt = self;
-    plan_progress_search(&hunt->progress, progress->judged, progress->best_ns);
+    plan_progress_search(&hunt->progress, progress->judged + progress->passed_over,
+                         progress->expected, progress->best_ns);
     return stop_signal_came() == 0;
 }
 

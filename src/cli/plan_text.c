@@ -173,10 +173,10 @@ static const char *search_outcome(const struct plan_found *search, char buffer[9
 {
     const double least = (double)search->least_ns;
 
+    if (search->stopped)
+        return "stopped before it was done, this is the best so far";
     if (search->best_ns == 0)
         return "none is within the limit";
-    if (search->stopped)
-        return "stopped before it was done";
     if (search->whole)
         return "the first is optimal";
     if (search->least_ns == 0)
