@@ -303,12 +303,46 @@ static void test_case(uint64_t seed)
     make_release(&rig.made);
 }
 
+/* Asked to go on, n times. */
+static bool count_down(void *self, const struct search_progress *progress)
+{
+    uint32_t *n = self;
+    return progress->judged > 0 && (*n)-- > 1;
+}
+
+/* What was judged before somebody said no is the answer. */
+static void test_stopped(uint64_t seed)
+{
+    uint64_t state = seed;
+    struct search_options options = search_options_default();
+    struct search_result result;
+    struct rig rig;
+    uint32_t n = 1;
+
+    do
+        draw_case(&state, &rig);
+    while (space_size(&rig.space) < 100 && (make_release(&rig.made), true));
+    options.go_on = count_down;
+    options.self = &n;
+    if (search_run(&rig.space, &rig.cluster, &rig.made.bodies, &options, &rig.made.arena, &result,
+                   NULL) != STATUS_OK)
+        tap_bail("a search failed");
+    ok(result.stopped && !result.whole && result.n > 0 &&
+           result.n < (uint32_t)space_size(&rig.space),
+       "a search that is stopped has %u of %.0f plans, the best first", result.n,
+       space_size(&rig.space));
+    for (uint32_t i = 1; i < result.n && i < 20; i++)
+        ok(result.found[i - 1].judged.step_ns <= result.found[i].judged.step_ns, "in order");
+    make_release(&rig.made);
+}
+
 int main(void)
 {
     const uint64_t seed = tap_seed(3);
 
     for (unsigned i = 0; i < N_CASES; i++)
         test_case(seed + 1000 * i);
+    test_stopped(seed);
     ok(n_short > 5 && n_limited > 20 && n_large > 20,
        "%u cases in which nothing fits, %u in which the limit decides, %u of over 200 plans",
        n_short, n_limited, n_large);
