@@ -4,8 +4,6 @@ db_libdb_a_SOURCES = \
 	db/connection.h \
 	db/get_rows.c \
 	db/get_rows.h \
-	db/intern.c \
-	db/intern.h \
 	db/names.c \
 	db/names.h \
 	db/number.h \

@@ -7,8 +7,8 @@
 #ifndef DB_SHARED_H
 #define DB_SHARED_H
 
-#include "db/intern.h"
 #include "db/statement.h"
+#include "src/intern.h"
 #include "src/run.h"
 
 enum shared_kind { SHARED_STRING, SHARED_DOCUMENT, SHARED_LABEL, SHARED_N };

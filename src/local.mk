@@ -196,6 +196,8 @@ src_libcore_a_SOURCES = \
 	src/expand.c \
 	src/expand.h \
 	src/hash.h \
+	src/intern.c \
+	src/intern.h \
 	src/json.c \
 	src/json.h \
 	src/json_check.c \

@@ -1,7 +1,7 @@
 /*
  * Open addressing with linear probing; keys are copied into the arena.
  */
-#include "db/intern.h"
+#include "src/intern.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /*
- * Which number stands for these bytes: a map that only grows. Private to db/; knows no database.
+ * Which number stands for these bytes: a map that only grows.
  */
-#ifndef DB_INTERN_H
-#define DB_INTERN_H
+#ifndef SRC_INTERN_H
+#define SRC_INTERN_H
 
 #include <stddef.h>
 #include <stdint.h>
