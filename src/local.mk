@@ -114,6 +114,11 @@ src_libcli_a_SOURCES = \
 	src/cli/stored_run.h \
 	src/cli/term.c \
 	src/cli/term.h \
+	src/cli/trace_limits.c \
+	src/cli/trace_show.c \
+	src/cli/trace_show.h \
+	src/cli/trace_show_json.c \
+	src/cli/trace_units.c \
 	src/cli/validate.c \
 	src/cli/validate.h \
 	src/cli/validate_command.c \

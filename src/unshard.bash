@@ -20,7 +20,7 @@ _unshard_operands() {
     trace)
         case $3 in
         export) echo last ;;
-        trace) echo export check ;;
+        trace) echo export check show ;;
         esac
         ;;
     model | cluster)

@@ -97,6 +97,7 @@ if command -v bash >/dev/null; then
     ok "completes clusters" complete "h100-sxm h100-96g-500w h200-sxm" unshard sim llama3-8b --cluster h
     ok "completes after show" complete "toy" unshard cluster show t
     ok "completes what trace can do" complete "export" unshard trace e
+    ok "also with a profile" complete "show" unshard trace s
     ok "completes the newest run" complete "last" unshard trace export l
     ok "also as the second of two" complete "last" unshard compare 1 l
 fi

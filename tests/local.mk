@@ -164,6 +164,7 @@ c_tests = \
 	tests/host_update.t \
 	tests/json.t \
 	tests/kinds.t \
+	tests/kineto.t \
 	tests/knob_hashes.t \
 	tests/knobs.t \
 	tests/lora.t \
@@ -292,6 +293,7 @@ tests_host_streams_t_SOURCES = tests/host_streams.c
 tests_host_update_t_SOURCES = tests/host_update.c
 tests_json_t_SOURCES = tests/json.c
 tests_kinds_t_SOURCES = tests/kinds.c
+tests_kineto_t_SOURCES = tests/kineto.c
 tests_knob_hashes_t_SOURCES = tests/knob_hashes.c
 tests_knobs_t_SOURCES = tests/knobs.c
 tests_lora_t_SOURCES = tests/lora.c
@@ -457,6 +459,7 @@ sh_tests = \
 	tests/run_mpi.sh \
 	tests/trace_command.sh \
 	tests/trace_python.sh \
+	tests/trace_show.sh \
 	tests/validate.sh
 dist_check_SCRIPTS += $(sh_tests)
 TESTS += $(c_tests) $(sh_tests)
@@ -481,6 +484,7 @@ EXTRA_DIST += \
 	tests/oracle/torch-2.15.0-gloo-2.json \
 	tests/oracle/torch-2.15.0-gloo-4.json
 EXTRA_DIST += \
+	tests/kineto_count.py \
 	tests/trace_recount.py \
 	tests/golden/compare-failed.json \
 	tests/golden/compare-failed.txt \

@@ -1,5 +1,6 @@
 /*
- * Traces with random damage: always an answer, never a crash, whatever bytes there are.
+ * Traces with random damage, checked and read as profiles: always an answer, never a crash, whatever
+ * bytes there are.
  *
  * The damage is to a sound trace, so that it reaches past the first bracket. What does not hold is
  * printed with the seed of its round; run under the sanitizers this also holds memory.
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "tests/tap.h"
+#include "traces/kineto.h"
 #include "traces/trace_check.h"
 
 enum { ROUNDS = 1500, DAMAGES = 4 };
@@ -37,6 +39,39 @@ static bool is_answer(enum status status, const struct trace_report *report, con
         return strlen(err->text) > 0;
     return (status == STATUS_OK || status == STATUS_NO) &&
            (report->n_finding > 0) == (status == STATUS_NO);
+}
+
+static bool is_strict(const struct trace_report *report)
+{
+    for (uint32_t i = 0; i < report->n_finding; i++) {
+        if (!strcmp(report->findings[i].rule, "strict-json"))
+            return false;
+    }
+    return true;
+}
+
+/* No stream is busy for longer than it lasts, nor has more than the whole. */
+static bool is_profile(const struct kineto *trace)
+{
+    uint64_t n = 0;
+    bool good = true;
+    for (uint32_t i = 0; i < trace->n_stream; i++) {
+        const struct kineto_stream *stream = &trace->streams[i];
+        n += stream->n_kernel + stream->n_copy + stream->n_set;
+        good = good && stream->busy_ns >= 0 &&
+               (uint64_t)stream->busy_ns <= (uint64_t)stream->end_ns - (uint64_t)stream->begin_ns;
+    }
+    return good && n == trace->n_gpu;
+}
+
+/* A profile is read of what is strict JSON, or it is refused with a reason. */
+static bool is_read(const char *path, const struct trace_report *report, struct arena *arena)
+{
+    struct kineto trace;
+    struct err err = {.text = ""};
+    const enum status status = kineto_read(path, arena, &trace, &err);
+    return status == STATUS_OK ? is_strict(report) && is_profile(&trace)
+                               : status == STATUS_INPUT && strlen(err.text) > 0;
 }
 
 int main(void)
@@ -69,7 +104,7 @@ int main(void)
         arena_init(&arena);
         const enum status status = trace_check(path, &arena, &report, &err);
         found += status != STATUS_OK;
-        if (!is_answer(status, &report, &err)) {
+        if (!is_answer(status, &report, &err) || !is_read(path, &report, &arena)) {
             tap_note("round %d, seed %llu: status %d", round, (unsigned long long)seed, status);
             wrong++;
         }

@@ -10,6 +10,16 @@ traces_libtraces_a_SOURCES = \
 	traces/chrome_inner.h \
 	traces/chrome_plan.c \
 	traces/chrome_plan.h \
+	traces/kineto.c \
+	traces/kineto.h \
+	traces/kineto_event.c \
+	traces/kineto_ids.c \
+	traces/kineto_ids.h \
+	traces/kineto_inner.h \
+	traces/kineto_join.c \
+	traces/kineto_shape.c \
+	traces/kineto_sum.c \
+	traces/kineto_work.c \
 	traces/nccl_row.c \
 	traces/nccl_table.c \
 	traces/nccl_table.h \

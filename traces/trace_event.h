@@ -19,7 +19,11 @@
     X(GROUP_SIZE, "Group size")           \
     X(DTYPE, "dtype")                     \
     X(GROUP_NAME, "Process Group Name")   \
-    X(GROUP_RANKS, "Process Group Ranks")
+    X(GROUP_RANKS, "Process Group Ranks") \
+    X(DEVICE, "device")                   \
+    X(INPUT_DIMS, "Input Dims")           \
+    X(INPUT_TYPES, "Input type")          \
+    X(CONCRETE_INPUTS, "Concrete Inputs")
 
 enum event_arg {
 #define X(id, key) ARG_##id,

@@ -247,6 +247,16 @@ bool json_span_begins(const struct json_span *span, const char *text)
     return span->type == SPAN_STRING && span->length >= length && !memcmp(span->at, text, length);
 }
 
+bool json_span_has(const struct json_span *span, const char *word)
+{
+    const size_t length = strlen(word);
+    for (size_t i = 0; span->type == SPAN_STRING && i + length <= span->length; i++) {
+        if (!memcmp(span->at + i, word, length))
+            return true;
+    }
+    return false;
+}
+
 uint64_t json_span_hash(const struct json_span *span, uint64_t seed)
 {
     uint64_t hash = hash_add(seed, span->length);

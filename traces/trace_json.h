@@ -52,6 +52,7 @@ static inline bool json_span_is(const struct json_span *span, const char *text)
            !memcmp(span->at, text, span->length);
 }
 bool json_span_begins(const struct json_span *span, const char *text);
+bool json_span_has(const struct json_span *span, const char *word);
 uint64_t json_span_hash(const struct json_span *span, uint64_t seed);
 
 /* A whole number in int64, also one with a point and zeros only. */

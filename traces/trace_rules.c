@@ -98,26 +98,16 @@ static bool on_device(const struct trace_event *event)
     return false;
 }
 
-static bool name_has(const struct json_span *name, const char *word)
-{
-    const size_t length = strlen(word);
-    for (size_t i = 0; i + length <= name->length; i++) {
-        if (!memcmp(name->at + i, word, length))
-            return true;
-    }
-    return false;
-}
-
 static void check_collective(struct trace_state *state, const struct trace_event *event,
                              uint64_t offset)
 {
     const struct json_span *name = &event->name;
     const bool hta = json_span_begins(name, "nccl") || json_span_begins(name, "hip") ||
-                     json_span_begins(name, "hccl") || name_has(name, "ncclKernel");
+                     json_span_begins(name, "hccl") || json_span_has(name, "ncclKernel");
     if (event->args[ARG_COLLECTIVE_NAME].type != SPAN_NONE && !hta)
         flag(state, RULE_NCCL_NAME, event, offset,
              "is a collective, but its name is that of a compute kernel");
-    if (!name_has(name, "nccl") && !name_has(name, "rccl"))
+    if (!json_span_has(name, "nccl") && !json_span_has(name, "rccl"))
         return;
     for (int i = ARG_COLLECTIVE_NAME; i <= ARG_DTYPE; i++) {
         if (event->args[i].type == SPAN_NONE) {

@@ -1,5 +1,6 @@
 /*
- * `unshard trace`: a stored run as a Chrome trace, and what readers will say to any trace.
+ * `unshard trace`: a stored run as a Chrome trace, what readers will say to any trace, and what a
+ * profile says.
  *
  * The format and its rules are in traces/; here are the words around them.
  */
@@ -9,6 +10,7 @@
 
 #include "src/cli/command.h"
 #include "src/cli/history.h"
+#include "src/cli/trace_show.h"
 #include "src/json.h"
 #include "traces/chrome.h"
 #include "traces/trace_check.h"
@@ -131,12 +133,37 @@ static enum status check(const struct options *options, struct output *out, stru
     return status;
 }
 
+static enum status show(const struct options *options, struct output *out, struct arena *arena,
+                        struct err *err)
+{
+    const char *path = options->operands[1];
+    struct kineto trace;
+    if (option_given(options, OPTION_OUTPUT))
+        return err_set(err, STATUS_USAGE, "'trace show' takes no --output; it writes nothing");
+    const enum status status = kineto_read(path, arena, &trace, err);
+    if (status != STATUS_OK)
+        return status;
+    if (option_given(options, OPTION_JSON))
+        trace_show_json(&trace, path, &out->result);
+    else
+        trace_show_text(&trace, path, &out->term, &out->result);
+    return STATUS_OK;
+}
+
 enum status cmd_trace(struct options *options, struct output *out, struct err *err)
 {
+    static const struct {
+        const char *word;
+        enum status (*act)(const struct options *options, struct output *out, struct arena *arena,
+                           struct err *err);
+    } actions[] = {{"export", export}, {"check", check}, {"show", show}};
+    const char *word = options->operands[0];
     struct arena arena;
+    size_t i = 0;
+    while (strcmp(actions[i].word, word))
+        i++;
     arena_init(&arena);
-    enum status status = !strcmp(options->operands[0], "export") ? export(options, out, &arena, err)
-                                                                 : check(options, out, &arena, err);
+    const enum status status = actions[i].act(options, out, &arena, err);
     arena_release(&arena);
     return status;
 }

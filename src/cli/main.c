@@ -15,7 +15,7 @@ const char unshard_version[] = UNSHARD_VERSION;
 
 static const char *const list_or_show[] = {"list", "show", NULL};
 static const char *const history_words[] = {"list", NULL};
-static const char *const trace_words[] = {"export", "check", NULL};
+static const char *const trace_words[] = {"export", "check", "show", NULL};
 static const char *const benchmarks[] = {"host", "sim", "store", "trace", NULL};
 
 #define MODEL_WORDS                                                                              \
@@ -111,13 +111,15 @@ const struct command commands[] = {
          "1e3).",
      .operand = "SQL", .operand_hint = "give a statement, as in 'select * from v_run'",
      .n_more = OPTIONS_MAX_OPERANDS - 1, .run = cmd_query},
-    {"trace", COMMAND_TRACE, "export RUN -o FILE | check FILE",
-     "a run as a Chrome trace; is a trace sound?",
+    {"trace", COMMAND_TRACE, "export RUN -o FILE | check FILE | show FILE",
+     "a run as a Chrome trace; is a trace sound? what does it say?",
      .about = "Write a stored run as a Chrome trace for Perfetto, chrome://tracing, HTA, TraceLens "
-              "and speedscope, or tell whether these will take a trace from anywhere. RUN is a "
-              "number of 'unshard history list', or 'last'.",
+              "and speedscope, or tell whether these will take a trace from anywhere; or show what a "
+              "profile of PyTorch (Kineto, plain or gzip) says: kernels, streams, collectives, "
+              "products, launches and marked ranges, and what it cannot say. RUN is a number of "
+              "'unshard history list', or 'last'.",
      .actions = trace_words, .operand = "run or file",
-     .operand_hint = "usage: unshard trace export RUN -o FILE | check FILE", .run = cmd_trace},
+     .operand_hint = "usage: unshard trace export RUN -o FILE | check FILE | show FILE", .run = cmd_trace},
     {"calibrate", COMMAND_CALIBRATE, "[FILE]... [-o FILE]",
      "a cluster file with rates that were measured",
      .about = "Measure what a step is priced by on this machine: products, attention, the delta rule, "
