@@ -22,6 +22,9 @@ src_libcli_a_SOURCES = \
 	src/cli/calibrate_host.c \
 	src/cli/calibrate_nccl.c \
 	src/cli/calibrate_ops.c \
+	src/cli/calibrate_trace.c \
+	src/cli/calibrate_trace.h \
+	src/cli/calibrate_trace_comm.c \
 	src/cli/cmd_bench.c \
 	src/cli/cmd_calibrate.c \
 	src/cli/cmd_check.c \

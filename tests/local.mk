@@ -437,6 +437,7 @@ sh_tests = \
 	tests/bench.sh \
 	tests/calibrate.sh \
 	tests/calibrate_nccl.sh \
+	tests/calibrate_trace.sh \
 	tests/check_command.sh \
 	tests/cli.sh \
 	tests/compare_command.sh \

@@ -3,8 +3,9 @@
  *
  * Each source reads or measures and fills in rates, low, mid and high as they were seen; what it does
  * not say stays the preset's (--cluster). Files: calibrate_host.c with calibrate_ops.c and
- * calibrate_device.c (one rank: operators, packing, memory, its host) and calibrate_comm.c (ranks); calibrate_nccl.c over
- * collective_fit.h (outputs of nccl-tests).
+ * calibrate_device.c (one rank: operators, packing, memory, its host) and calibrate_comm.c (ranks);
+ * calibrate_nccl.c over collective_fit.h (outputs of nccl-tests); calibrate_trace.c with
+ * calibrate_trace_comm.c (profiles).
  * What is out of what a cluster file can say is brought to its bound, in src/cluster_file.c.
  */
 #ifndef SRC_CLI_CALIBRATE_H
@@ -14,9 +15,10 @@
 #include "src/cluster.h"
 
 /* X(ENUM, word of --from) */
-#define CALIBRATE_SOURCES(X) \
-    X(DEVICE, "device")      \
-    X(NCCL_TESTS, "nccl-tests")
+#define CALIBRATE_SOURCES(X)    \
+    X(DEVICE, "device")         \
+    X(NCCL_TESTS, "nccl-tests") \
+    X(TRACE, "trace")
 
 enum calibrate_source {
 #define X(id, name) CALIBRATE_FROM_##id,
@@ -32,6 +34,10 @@ enum status calibrate_put(const struct cluster *cluster, const char *what,
 /* Outputs of nccl-tests as the collectives of --cluster. */
 enum status calibrate_nccl(const struct options *options, struct arena *arena, struct output *out,
                            struct err *err);
+
+/* Profiles of ranks that ran side by side, as files of PyTorch's profiler. */
+enum status calibrate_trace(const struct options *options, struct arena *arena, struct output *out,
+                            struct err *err);
 
 /* This machine as a cluster. Texts and ranges to arena. */
 enum status calibrate_host(struct cluster *out, struct arena *arena, struct err *err);

@@ -100,7 +100,9 @@ static const struct {
     const char *files; /* what it reads, in messages; NULL: nothing */
 } sources[CALIBRATE_SOURCE_N] = {
     [CALIBRATE_FROM_DEVICE] = {measure, NULL},
-    [CALIBRATE_FROM_NCCL_TESTS] = {calibrate_nccl, "what nccl-tests printed"}};
+    [CALIBRATE_FROM_NCCL_TESTS] = {calibrate_nccl, "what nccl-tests printed"},
+    [CALIBRATE_FROM_TRACE] = {calibrate_trace, "a profile that PyTorch wrote, or one of each rank"},
+};
 
 static enum status check_files(const struct options *options, struct err *err)
 {

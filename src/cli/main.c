@@ -128,7 +128,9 @@ const struct command commands[] = {
               "range it holds. It takes some seconds; nothing else should run. With --from nccl-tests nothing "
               "is measured: FILE... are outputs of nccl-tests, and what they say replaces the collectives "
               "of --cluster. Where one does not say it, a line '# 2 nodes 16 ranks all_gather' above "
-              "its table does.",
+              "its table does. With --from trace FILE... are profiles of PyTorch, one of each rank: they "
+              "tell the host's launches and all-gathers, products and attention whose shapes were "
+              "recorded, and collectives inside a node; the rest is that of --cluster.",
      .operand = "file", .n_more = OPTIONS_MAX_OPERANDS - 1, .run = cmd_calibrate},
     {"bench", COMMAND_BENCH, "host | sim | store | trace", "how fast unshard itself is on this machine",
      .about = "Measure unshard on one core: sim, the stages of a simulation; store, runs into a "

@@ -366,7 +366,8 @@ const struct option_info option_table[OPTION_N] = {
     [OPTION_FROM] = {
         "from", COMMAND_CALIBRATE, OPTION_WORD, .words = source_words, .initial = "device",
         .help = "where the numbers come from; device: measured now, on --device; nccl-tests: "
-                "collectives of --cluster from outputs of nccl-tests, FILE..."},
+                "collectives of --cluster from outputs of nccl-tests, FILE...; trace: what profiles of "
+                "PyTorch (Kineto) say, FILE..., the rest from --cluster"},
     [OPTION_DEVICE] = {
         "device", COMMAND_RUN | COMMAND_CALIBRATE, OPTION_WORD, .words = device_words, .initial = "host",
         .help = "what executes: threads and memory of this machine, or a GPU"},
