@@ -11,7 +11,7 @@
 #include <math.h>
 
 #include "sim/cost_formula.h"
-#include "sim/cost_range.h"
+#include "sim/cost_left.h"
 
 #define MAX_NS 0x1p62
 #define MAX_CONTENTION 1000.0 /* compute at a thousandth of its speed */
@@ -39,9 +39,12 @@ struct pricing {
     const struct program *program;
     struct cost_rates rates; /* zero where the cluster has prices */
     double straggler_factor;
-    struct cost_extent extent;
-    struct body_price *bodies; /* by body */
-    struct unit_price *units;  /* by kind and unit shape; the last shape is NO_UNIT's */
+    enum spread spread;
+    struct cost_ranges ranges;
+    struct cost_extent of_plan, extent; /* what each price asks for; what any of them does */
+    uint8_t row_readers[TASK_KIND_N];   /* bits of the communicators that read a row of the kind */
+    struct body_price *bodies;          /* by body */
+    struct unit_price *units;           /* by kind and unit shape; the last shape is NO_UNIT's */
 };
 
 enum status cost_ns(double seconds, bool has_work, int64_t *out, struct err *err)
@@ -100,6 +103,31 @@ static bool multiplies_in_fp8(const struct pricing *p, uint32_t body)
     return false;
 }
 
+static enum cost_table table_of(const struct op *op)
+{
+    switch (op_kind_cost(op->kind)) {
+    case COST_GEMM:
+        return COST_TABLE_GEMM;
+    case COST_ATTENTION:
+    case COST_DELTA_RULE:
+        return COST_TABLE_ATTENTION;
+    case COST_MEMORY:
+        break;
+    }
+    return COST_TABLE_MEMORY;
+}
+
+/* At this end of the spread, farther out where it is read outside of its table. */
+static double op_s(struct pricing *p, const struct op *op, bool fp8)
+{
+    const double seconds = fp8 ? cost_op_fp8_s(&p->rates, op) : cost_op_s(&p->rates, op);
+    struct cost_extent extent = p->of_plan;
+
+    cost_extent_op(&extent, op);
+    cost_extent_add(&p->extent, &extent);
+    return cost_widened(seconds, cost_table_factor(&p->ranges, table_of(op), &extent), p->spread);
+}
+
 static enum status body_from_rates(struct pricing *p, uint32_t id, struct price *out,
                                    struct err *err)
 {
@@ -110,9 +138,8 @@ static enum status body_from_rates(struct pricing *p, uint32_t id, struct price 
 
     for (uint32_t i = 0; i < body->n_op; i++) {
         const struct op *op = &p->program->bodies->ops[body->op + i];
-        last_s = fp8 ? cost_op_fp8_s(&p->rates, op) : cost_op_s(&p->rates, op);
+        last_s = op_s(p, op, fp8);
         sum_s += last_s;
-        cost_extent_op(&p->extent, op);
     }
     const bool has_work = body->n_op > 0;
     if ((status = cost_ns(sum_s * p->straggler_factor, has_work, &out->ns, err)))
@@ -146,6 +173,25 @@ static enum status price_body(struct pricing *p, const struct task *task, struct
     return status;
 }
 
+/*
+ * Of the network and of the row, which is that of another number of ranks where it has none. One of
+ * several nodes is read for these alone.
+ */
+static double collective_factor(struct pricing *p, struct comm_ranks ranks,
+                                const struct collective_row *row)
+{
+    struct cost_extent extent = p->of_plan;
+
+    if (collective_row_nodes(row) > 1)
+        return 1;
+    cost_extent_collective(&extent, ranks);
+    cost_extent_add(&p->extent, &extent);
+    const double network = cost_table_factor(&p->ranges, COST_TABLE_NETWORK, &extent);
+    if (ranks.per_node == 1)
+        return network;
+    return fmax(network, cost_range_factor(ranks.per_node, row->ranks, row->ranks));
+}
+
 /* An all-reduce without a row of its own is a reduce-scatter and an all-gather. */
 static double collective_s(struct pricing *p, const struct task *task, enum task_kind kind)
 {
@@ -157,16 +203,20 @@ static double collective_s(struct pricing *p, const struct task *task, enum task
 
     if (!row && kind == TASK_ALL_REDUCE)
         return collective_s(p, task, TASK_REDUCE_SCATTER) + collective_s(p, task, TASK_ALL_GATHER);
-    cost_extent_collective(&p->extent, kind, comm, ranks);
-    return cost_collective_s(&p->rates, row, bytes, (double)ranks.ranks / (double)ranks.per_node,
-                             (double)ranks.per_node);
+    p->row_readers[kind] |= (uint8_t)(1u << comm);
+    const double seconds =
+        cost_collective_s(&p->rates, row, bytes, (double)ranks.ranks / (double)ranks.per_node,
+                          (double)ranks.per_node);
+    return cost_widened(seconds, collective_factor(p, ranks, row), p->spread);
 }
 
 static double task_s(struct pricing *p, const struct task *task)
 {
     const enum task_kind kind = (enum task_kind)task->kind;
-    return task_kind_is_collective(kind) ? collective_s(p, task, kind)
-                                         : cost_unit_task_s(&p->rates, p->program, task);
+    if (task_kind_is_collective(kind))
+        return collective_s(p, task, kind);
+    return cost_widened(cost_unit_task_s(&p->rates, p->program, task),
+                        cost_table_factor(&p->ranges, COST_TABLE_COPIES, &p->of_plan), p->spread);
 }
 
 /* Several kernels of one unit task are taken as equal, so that the last is an even share. */
@@ -249,6 +299,34 @@ static enum status price_host(const struct pricing *p, struct prices *out, struc
     return cost_ns(p->rates.host_all_gather_s, false, &out->host_all_gather_ns, err);
 }
 
+/* What is no kernel's own: each of these rates by its own ranges. */
+static void widen_rates(struct pricing *p)
+{
+    const struct cluster *cluster = p->cluster;
+    struct cost_rates *r = &p->rates;
+    const struct {
+        const struct rate *rate;
+        double *number;
+    } all[] = {{&cluster->straggler, &r->straggler},
+               {&cluster->contention, &r->contention},
+               {&cluster->host_launch_s, &r->host_launch_s},
+               {&cluster->host_all_gather_s, &r->host_all_gather_s}};
+
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        *all[i].number =
+            cost_widened(*all[i].number, cost_rate_factor(all[i].rate, &p->of_plan), p->spread);
+}
+
+static void take_rates(struct pricing *p)
+{
+    p->rates = cost_rates_of(p->cluster, p->spread, &p->program->plan->options);
+    cost_extent_init(&p->of_plan, p->program->plan);
+    p->extent = p->of_plan;
+    cost_ranges_init(&p->ranges, p->cluster);
+    widen_rates(p);
+    p->straggler_factor = cost_straggler_factor(&p->rates, (double)p->program->plan->world);
+}
+
 enum status cost_price(const struct cluster *cluster, enum spread spread,
                        const struct program *program, struct arena *arena, struct prices *out,
                        struct err *err)
@@ -260,6 +338,7 @@ enum status cost_price(const struct cluster *cluster, enum spread spread,
     struct pricing p = {
         .cluster = cluster,
         .program = program,
+        .spread = spread,
         .bodies = arena_array(arena, struct body_price, program->bodies->n_body),
         .units = arena_array(arena, struct unit_price, (size_t)TASK_KIND_N * n_shape),
     };
@@ -267,11 +346,8 @@ enum status cost_price(const struct cluster *cluster, enum spread spread,
 
     if ((status = check_plan(cluster, program->plan, err)))
         return status;
-    if (!cluster->has_prices) {
-        p.rates = cost_rates_of(cluster, spread, &program->plan->options);
-        p.straggler_factor = cost_straggler_factor(&p.rates, (double)program->plan->world);
-        cost_extent_init(&p.extent, program->plan);
-    }
+    if (!cluster->has_prices)
+        take_rates(&p);
     if ((status = price_tasks(&p, task_ns, last_ns, err)))
         return status;
     if ((status = price_host(&p, &prices, err))) {
@@ -279,7 +355,7 @@ enum status cost_price(const struct cluster *cluster, enum spread spread,
         return status;
     }
     if (!cluster->has_prices)
-        prices.leaves_table = cost_leaves_table(cluster, program, &p.extent, arena);
+        prices.left = cost_tables_left(cluster, program, &p.extent, p.row_readers, arena);
     *out = prices;
     return STATUS_OK;
 }

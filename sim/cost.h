@@ -10,6 +10,24 @@
 #define SIM_COST_H
 
 #include "src/cluster.h"
+#include "src/text.h"
+
+/*
+ * A range in which a cluster was measured and which a program leaves. What is priced from it has
+ * its low divided and its high multiplied by widening; see sim/cost_range.h.
+ */
+struct table_left {
+    const char *quantity; /* "hidden"; of a row of collectives "ranks in a node" */
+    const char *tables;   /* whose range it is: "gemm.derate", "collectives", "all_gather" */
+    uint64_t seen, min, max;
+    double widening;
+    const char *text; /* all of that in words */
+};
+
+struct tables_left {
+    const struct table_left *at;
+    uint32_t n;
+};
 
 struct prices {
     const int64_t *task_ns;       /* by task: alone on the device */
@@ -19,13 +37,18 @@ struct prices {
     int64_t host_all_gather_ns;   /* of a unit's unshard and wait, in place of their launches */
     uint32_t contention_permille; /* c * 1000 */
     double peak_flops;            /* dense peak for MFU; 0 on a cluster that has prices only */
-    const char *leaves_table;     /* what lies outside its measured range, or NULL */
+    struct tables_left left;      /* the ranges that some price lies outside of */
 };
 
 /* STATUS_INPUT: a price passes 2^62 ns. STATUS_USAGE: the cluster cannot hold the plan. */
 enum status cost_price(const struct cluster *cluster, enum spread spread,
                        const struct program *program, struct arena *arena, struct prices *out,
                        struct err *err);
+
+/* A paragraph of all; nothing where the list is empty. */
+void tables_left_text(const struct tables_left *left, struct text *out);
+/* Adds what the list does not have yet; the arena takes copies. */
+void tables_left_add(struct tables_left *list, const struct tables_left *more, struct arena *arena);
 
 /* Seconds to ns: rounded to nearest, at least 1 where the work is not zero. */
 enum status cost_ns(double seconds, bool has_work, int64_t *out, struct err *err);

@@ -1,17 +1,19 @@
 /*
- * Collecting what a program asks of a cluster's tables; see cost_range.h.
- *
- * A range belongs to a rate; several rates may share one, which is then told once.
+ * Distances from a cluster's tables; see cost_range.h.
  */
 #include "sim/cost_range.h"
 
-#include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
-#include "sim/cost_formula.h"
-#include "src/text.h"
+/* For each doubling beyond the border. */
+static const double PER_DOUBLING_BELOW = 1.4, PER_DOUBLING_ABOVE = 1.1;
 
-enum { MAX_OWNERS = 3 }; /* of a range, told by name */
+static const char *const table_sections[] = {
+#define X(id, section) section,
+    COST_TABLES(X)
+#undef X
+};
 
 static void see(struct cost_extent *extent, enum quantity quantity, uint64_t value)
 {
@@ -50,126 +52,87 @@ void cost_extent_op(struct cost_extent *extent, const struct op *op)
     }
 }
 
-void cost_extent_collective(struct cost_extent *extent, enum task_kind kind, enum comm comm,
-                            struct comm_ranks ranks)
+void cost_extent_collective(struct cost_extent *extent, struct comm_ranks ranks)
 {
     see(extent, QUANTITY_RANKS, ranks.ranks);
-    extent->row_readers[kind] |= (uint8_t)(1u << comm);
 }
 
-static bool has_range(const struct rate *rate, const struct valid_range *range)
+void cost_extent_add(struct cost_extent *extent, const struct cost_extent *other)
 {
-    for (uint32_t i = 0; i < rate->n_valid; i++)
-        if (rate->valid[i].quantity == range->quantity && rate->valid[i].min == range->min &&
-            rate->valid[i].max == range->max)
-            return true;
-    return false;
-}
-
-static bool told_before(const struct cluster *cluster, uint32_t field,
-                        const struct valid_range *range)
-{
-    for (uint32_t f = 0; f < field; f++)
-        if (has_range(cluster_rate(cluster, &cluster_rate_fields[f]), range))
-            return true;
-    return false;
-}
-
-/*
- * Whose range it is: the rates from this one on that share it, the first few by name. Those of the
- * network price collectives and nothing else, and are named by that.
- */
-static void tell_owners(const struct cluster *cluster, uint32_t first,
-                        const struct valid_range *range, struct text *text)
-{
-    uint32_t n = 0;
-    bool collectives = false;
-
-    for (uint32_t f = first; f < n_cluster_rate_fields; f++) {
-        const struct rate_field *field = &cluster_rate_fields[f];
-        const bool of_network = !strcmp(field->section, "network");
-        if (!has_range(cluster_rate(cluster, field), range) || (of_network && collectives))
+    for (int q = 0; q < QUANTITY_N; q++) {
+        if (other->min[q] > other->max[q])
             continue;
-        collectives |= of_network;
-        if (++n > MAX_OWNERS)
-            continue;
-        text_add(text, "%s", n > 1 ? ", " : "");
-        if (of_network)
-            text_add(text, "collectives");
-        else
-            text_add(text, "%s.%s", field->section, field->key);
-    }
-    if (n > MAX_OWNERS)
-        text_add(text, " and %" PRIu32 " more", n - MAX_OWNERS);
-}
-
-static void tell(const struct cluster *cluster, uint32_t field, const struct valid_range *range,
-                 uint64_t seen, struct text *text)
-{
-    text_add(text, "%s%s %" PRIu64 " (", text->length ? "; " : "", quantity_name(range->quantity),
-             seen);
-    tell_owners(cluster, field, range, text);
-    if (range->max == UINT64_MAX)
-        text_add(text, ": known for %" PRIu64 " and more)", range->min);
-    else
-        text_add(text, ": known for %" PRIu64 " to %" PRIu64 ")", range->min, range->max);
-}
-
-static void tell_rates(const struct cluster *cluster, const struct cost_extent *extent,
-                       struct text *text)
-{
-    for (uint32_t f = 0; f < n_cluster_rate_fields; f++) {
-        const struct rate *rate = cluster_rate(cluster, &cluster_rate_fields[f]);
-        for (uint32_t i = 0; i < rate->n_valid; i++) {
-            const struct valid_range *range = &rate->valid[i];
-            const uint64_t min = extent->min[range->quantity], max = extent->max[range->quantity];
-            if (min > max || (min >= range->min && max <= range->max) ||
-                told_before(cluster, f, range))
-                continue;
-            tell(cluster, f, range, min < range->min ? min : max, text);
-        }
+        see(extent, (enum quantity)q, other->min[q]);
+        see(extent, (enum quantity)q, other->max[q]);
     }
 }
 
-/*
- * Of the communicators that read rows of a kind: how many ranks one has in a node, each once. One of
- * a single rank in each node has its adapters alone, and of a row next to nothing.
- */
-static void tell_row(const struct cluster *cluster, const struct plan *plan, enum task_kind kind,
-                     uint32_t readers, struct text *text)
+static void narrow(struct cost_extent *table, const struct rate *rate)
 {
-    uint64_t told[COMM_N];
-    uint32_t n = 0;
-
-    for (; readers != 0; readers &= readers - 1) {
-        const enum comm comm = (enum comm)__builtin_ctz(readers);
-        const struct comm_ranks of = comm_ranks_of(plan, comm);
-        const uint64_t ranks = of.per_node;
-        const struct collective_row *row =
-            cost_collective_row(cluster, kind, ranks, of.ranks / ranks);
-        bool known = collective_row_nodes(row) > 1 || row->ranks == ranks || ranks == 1;
-        for (uint32_t i = 0; i < n; i++)
-            known |= told[i] == ranks;
-        if (known)
-            continue;
-        told[n++] = ranks;
-        text_add(text, "%s%s of %" PRIu64 " ranks in a node (that of %u is taken)",
-                 text->length ? "; " : "", task_kind_name(kind), ranks, row->ranks);
+    for (uint32_t i = 0; i < rate->n_valid; i++) {
+        const struct valid_range *range = &rate->valid[i];
+        uint64_t *min = &table->min[range->quantity], *max = &table->max[range->quantity];
+        *min = range->min > *min ? range->min : *min;
+        *max = range->max < *max ? range->max : *max;
     }
 }
 
-const char *cost_leaves_table(const struct cluster *cluster, const struct program *program,
-                              const struct cost_extent *extent, struct arena *arena)
+void cost_ranges_init(struct cost_ranges *ranges, const struct cluster *cluster)
 {
-    const char *told = NULL;
-    struct text text;
+    *ranges = (struct cost_ranges){0};
+    for (int t = 0; t < COST_TABLE_N; t++) {
+        for (int q = 0; q < QUANTITY_N; q++)
+            ranges->tables[t].max[q] = UINT64_MAX;
+        for (uint32_t f = 0; f < n_cluster_rate_fields; f++)
+            if (!strcmp(cluster_rate_fields[f].section, table_sections[t]))
+                narrow(&ranges->tables[t], cluster_rate(cluster, &cluster_rate_fields[f]));
+    }
+}
 
-    text_init(&text);
-    tell_rates(cluster, extent, &text);
-    for (int kind = 0; kind < TASK_KIND_N; kind++)
-        tell_row(cluster, program->plan, (enum task_kind)kind, extent->row_readers[kind], &text);
-    if (text.length)
-        told = arena_strdup(arena, text.at);
-    text_release(&text);
-    return told;
+double cost_range_factor(uint64_t value, uint64_t min, uint64_t max)
+{
+    if (value < min)
+        return pow(PER_DOUBLING_BELOW, log2((double)min / fmax((double)value, 1)));
+    if (value > max)
+        return pow(PER_DOUBLING_ABOVE, log2((double)value / fmax((double)max, 1)));
+    return 1;
+}
+
+/* Both ends of what was seen, against one range. */
+static double extent_factor(const struct cost_extent *extent, int quantity, uint64_t min,
+                            uint64_t max)
+{
+    if (extent->min[quantity] > extent->max[quantity])
+        return 1;
+    return fmax(cost_range_factor(extent->min[quantity], min, max),
+                cost_range_factor(extent->max[quantity], min, max));
+}
+
+double cost_table_factor(const struct cost_ranges *ranges, enum cost_table table,
+                         const struct cost_extent *extent)
+{
+    const struct cost_extent *range = &ranges->tables[table];
+    double factor = 1;
+
+    for (int q = 0; q < QUANTITY_N; q++)
+        factor = fmax(factor, extent_factor(extent, q, range->min[q], range->max[q]));
+    return factor;
+}
+
+double cost_rate_factor(const struct rate *rate, const struct cost_extent *extent)
+{
+    double factor = 1;
+
+    for (uint32_t i = 0; i < rate->n_valid; i++) {
+        const struct valid_range *range = &rate->valid[i];
+        factor = fmax(factor, extent_factor(extent, range->quantity, range->min, range->max));
+    }
+    return factor;
+}
+
+double cost_widened(double number, double factor, enum spread spread)
+{
+    return spread == SPREAD_LOW    ? number / factor
+           : spread == SPREAD_HIGH ? number * factor
+                                   : number;
 }

@@ -8,6 +8,8 @@ sim_libsim_a_SOURCES = \
 	sim/cost.h \
 	sim/cost_comm.c \
 	sim/cost_formula.h \
+	sim/cost_left.c \
+	sim/cost_left.h \
 	sim/cost_ops.c \
 	sim/cost_range.c \
 	sim/cost_range.h \

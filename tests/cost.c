@@ -120,8 +120,8 @@ static void test_block_prices(const struct cluster *h100)
     is_int(mid.host_all_gather_ns, 400000, "an all-gather takes the host 0.4 ms");
     is_int(mid.contention_permille, 300, "compute beside a collective is slower by 0.3");
     is_near(mid.peak_flops, 989e12, 1e-12, "the peak is the data sheet's");
-    ok(mid.leaves_table == NULL, "nothing of it lies outside the tables (%s)",
-       mid.leaves_table ? mid.leaves_table : "none");
+    ok(mid.left.n == 0, "nothing of it lies outside the tables (%s)",
+       mid.left.n ? mid.left.at[0].text : "none");
     make_release(&made);
 }
 
@@ -236,7 +236,7 @@ static void test_toy(const struct cluster *toy)
             wrong += prices.task_ns[t] != (has_body ? recount(toy, &made.bodies, task->body)
                                                     : toy->task_price_ns[task->kind]);
         }
-        if (prices.leaves_table || prices.peak_flops != 0)
+        if (prices.left.n > 0 || prices.peak_flops != 0)
             wrong++;
         make_release(&made);
     }
@@ -254,9 +254,14 @@ static void check_leaves(const struct cluster *cluster, const char *model, uint6
     options.seq = seq;
     make_init(&made, model, 1, &options);
     const struct prices prices = price(cluster, SPREAD_MID, &made);
-    const char *got = prices.leaves_table ? prices.leaves_table : "";
-    ok(told ? strstr(got, told) != NULL : *got == '\0', "%s, %d tokens on %d %s: %s (got '%s')",
-       model, (int)seq, (int)gpus, cluster->name, told ? told : "inside the tables", got);
+    struct text words;
+    text_init(&words);
+    text_add(&words, "%s", "");
+    tables_left_text(&prices.left, &words);
+    ok(told ? strstr(words.at, told) != NULL : words.length == 0,
+       "%s, %d tokens on %d %s: %s (got '%s')", model, (int)seq, (int)gpus, cluster->name,
+       told ? told : "inside the tables", words.at);
+    text_release(&words);
     make_release(&made);
 }
 
@@ -269,8 +274,8 @@ static void test_leaves_table(const struct cluster *h100, const struct cluster *
     check_leaves(h100, "llama2-7b", 256, 8, "gemm_dim 256");
     check_leaves(h100, "llama2-7b", 4096, 512, NULL);
     check_leaves(h100, "llama2-7b", 4096, 1024,
-                 "ranks 1024 (collectives: known for 1 to 512); "
-                 "gpus 1024 (compute.straggler_per_doubling: known for 1 to 512)");
+                 "ranks 1024 (collectives: known for 1 to 512, wider by 10 %); gpus 1024 "
+                 "(compute.straggler_per_doubling: known for 1 to 512, wider by 10 %)");
     check_leaves(h200, "llama2-7b", 4096, 1024, "gpus 1024 (compute.straggler_per_d");
     check_leaves(h100, "llama2-7b", 4096, 6, "all_gather of 6 ranks in a node (that of 8");
     check_leaves(h200, "llama2-7b", 4096, 4, "reduce_scatter of 4 ranks in a node (that of 8");
@@ -295,7 +300,7 @@ static void test_shared_range(const struct cluster *h100)
     }
     check_leaves(&c, "llama2-7b", 4096, 8,
                  "gpus 8 (gemm.bf16_tflops, gemm.start_us, gemm.efficiency and 30 more: known for "
-                 "0 to 4)");
+                 "0 to 4, wider by 10 %)");
 }
 
 /* The slowest or the fastest cluster that a file can describe; rows has room for both kinds. */

@@ -144,6 +144,7 @@ c_tests = \
 	tests/cost_comm.t \
 	tests/cost_data.t \
 	tests/cost_formula.t \
+	tests/cost_range.t \
 	tests/cost_unit.t \
 	tests/csv.t \
 	tests/divisors.t \
@@ -273,6 +274,7 @@ tests_cost_t_SOURCES = tests/cost.c
 tests_cost_comm_t_SOURCES = tests/cost_comm.c
 tests_cost_data_t_SOURCES = tests/cost_data.c
 tests_cost_formula_t_SOURCES = tests/cost_formula.c
+tests_cost_range_t_SOURCES = tests/cost_range.c
 tests_cost_unit_t_SOURCES = tests/cost_unit.c
 tests_csv_t_SOURCES = tests/csv.c
 tests_divisors_t_SOURCES = tests/divisors.c
@@ -455,6 +457,7 @@ sh_tests = \
 	tests/plan_command.sh \
 	tests/plan_search.sh \
 	tests/query_command.sh \
+	tests/range_command.sh \
 	tests/run_command.sh \
 	tests/run_failures.sh \
 	tests/run_mpi.sh \

@@ -24,9 +24,8 @@ static enum status price_spreads(struct prepared *prepared, struct sim_report *r
                                         &prepared->arena, prices, err);
         if (status != STATUS_OK)
             return status;
-        if (prices->leaves_table)
-            report->leaves_table = prices->leaves_table;
     }
+    report->left = report->prices[SPREAD_MID].left;
     return STATUS_OK;
 }
 

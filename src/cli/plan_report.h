@@ -5,6 +5,7 @@
 #ifndef SRC_CLI_PLAN_REPORT_H
 #define SRC_CLI_PLAN_REPORT_H
 
+#include "sim/cost.h"
 #include "src/cli/plan_lists.h"
 #include "src/cli/plan_row.h"
 #include "src/cli/term.h"
@@ -29,7 +30,7 @@ struct plan_report {
     uint32_t n_row;
     const struct plan_row *best, *smallest; /* NULL: none fits; all are refused */
     uint64_t limit_bytes, outside_bytes;
-    const char *leaves_table; /* the first price that does, or NULL */
+    struct tables_left left; /* tables that some price of some plan is read outside of */
     /* of every plan the same */
     const char *model, *cluster;
     uint64_t parameters;

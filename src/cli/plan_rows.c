@@ -121,8 +121,7 @@ static enum status evaluate_row(struct comparison *c, struct plan_row *row, cons
     fill_common(c, &report, row);
     if (!c->report.head.at)
         page_head(&c->prepared, c->options, "", term, &c->report.head);
-    if (report.leaves_table && !c->report.leaves_table)
-        c->report.leaves_table = arena_strdup(&c->arena, report.leaves_table);
+    tables_left_add(&c->report.left, &report.left, &c->arena);
     return STATUS_OK;
 }
 

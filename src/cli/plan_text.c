@@ -220,17 +220,27 @@ static void add_search(const struct plan_report *report, struct text *out)
     text_release(&words);
 }
 
+static void add_left(const struct plan_report *report, const struct term *term, struct text *out)
+{
+    static const char label[] = "outside the range that was measured: ";
+    struct text words;
+    if (report->left.n == 0)
+        return;
+    text_init(&words);
+    tables_left_text(&report->left, &words);
+    text_add(out, "%s%s", term->bad, label);
+    plan_report_wrap(report, words.at, sizeof label, 2, out);
+    text_add(out, "%s", term->plain);
+    text_release(&words);
+}
+
 static void add_verdict(const struct plan_report *report, const struct term *term, struct text *out)
 {
     if (report->best)
         add_best(report, term, out);
     else
         add_none(report, term, out);
-    if (report->leaves_table) {
-        text_add(out, "%soutside the range that was measured: ", term->bad);
-        plan_report_wrap(report, report->leaves_table, 38, 2, out);
-        text_add(out, "%s", term->plain);
-    }
+    add_left(report, term, out);
 }
 
 void plan_report_text(const struct plan_report *report, const struct term *term, struct text *out)

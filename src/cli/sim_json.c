@@ -29,6 +29,28 @@ static void add_model(const struct sim_report *report, struct cJSON *root)
     prepared_options_json(report->options, root);
 }
 
+void sim_report_left_json(const struct tables_left *left, const char *words_key,
+                          struct cJSON *object)
+{
+    struct text words;
+    text_init(&words);
+    tables_left_text(left, &words);
+    add_string_or_null(object, words_key, words.at);
+    text_release(&words);
+    struct cJSON *array = json_add_array(object, "tables_left");
+    for (uint32_t i = 0; i < left->n; i++) {
+        const struct table_left *table = &left->at[i];
+        struct cJSON *range = json_add_object(array, NULL);
+        json_add_string(range, "quantity", table->quantity);
+        json_add_string(range, "tables", table->tables);
+        json_add_u64(range, "seen", table->seen);
+        json_add_u64(range, "min", table->min);
+        if (table->max != UINT64_MAX)
+            json_add_u64(range, "max", table->max);
+        json_add_number(range, "widening", table->widening, DIGITS);
+    }
+}
+
 static void add_time(const struct sim_report *report, struct cJSON *root)
 {
     const struct step_time *mid = &report->time[SPREAD_MID];
@@ -44,7 +66,7 @@ static void add_time(const struct sim_report *report, struct cJSON *root)
     json_add_int(root, "comm_ns", mid->comm_ns);
     json_add_int(root, "contention_ns", mid->contention_ns);
     json_add_int(root, "compute_ns", mid->compute_ns);
-    add_string_or_null(root, "prices_leave_table", report->leaves_table);
+    sim_report_left_json(&report->left, "prices_leave_table", root);
 }
 
 static void add_peaks(const struct sim_report *report, const struct place_step *step,

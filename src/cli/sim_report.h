@@ -26,9 +26,9 @@ struct sim_report {
     const struct options *options;
     struct prices prices[SPREAD_N];
     struct step_time time[SPREAD_N];
-    const char *leaves_table; /* or NULL */
-    struct engine *engine;    /* the mid times came from; has the spans */
-    uint64_t what_if;         /* brackets that were asked for, as bits, and their mid times */
+    struct tables_left left; /* tables that some price is read outside of */
+    struct engine *engine;   /* the mid times came from; has the spans */
+    uint64_t what_if;        /* brackets that were asked for, as bits, and their mid times */
     int64_t what_if_ns[WHAT_IF_N];
 
     /* NAN where there is nothing to divide by */
@@ -63,6 +63,10 @@ const char *sim_report_unit(const struct sim_report *report, uint16_t unit); /* 
 void sim_report_what_if_text(const struct sim_report *report, const struct term *term,
                              struct text *out);
 void sim_report_what_if_json(const struct sim_report *report, struct cJSON *object);
+
+/* The tables that are left: in words, null where there are none, and as an array "tables_left". */
+void sim_report_left_json(const struct tables_left *left, const char *words_key,
+                          struct cJSON *object);
 
 void sim_report_text(const struct sim_report *report, const struct term *term, struct text *out);
 void sim_report_json(const struct sim_report *report, struct text *out);

@@ -64,6 +64,20 @@ static void add_long_time(int64_t ns, struct text *out)
              units[unit + 1].name);
 }
 
+static void add_left(const struct sim_report *report, const struct term *term, struct text *out)
+{
+    static const char label[] = "outside the range that was measured: ";
+    struct text words;
+    if (report->left.n == 0)
+        return;
+    text_init(&words);
+    tables_left_text(&report->left, &words);
+    text_add(out, "  %s%s", term->bad, label);
+    page_wrap(words.at, 2 + sizeof label - 1, 4, out);
+    text_add(out, "%s", term->plain);
+    text_release(&words);
+}
+
 static void add_time(const struct sim_report *report, const struct term *term, struct text *out)
 {
     const struct step_time *mid = &report->time[SPREAD_MID];
@@ -86,12 +100,7 @@ static void add_time(const struct sim_report *report, const struct term *term, s
     text_add(out, "   communication that nothing computes beside\n");
     add_row("contention", text_ns(mid->contention_ns, a), out);
     text_add(out, "   compute is slowed by communication beside it\n");
-    if (report->leaves_table) {
-        static const char label[] = "outside the range that was measured: ";
-        text_add(out, "  %s%s", term->bad, label);
-        page_wrap(report->leaves_table, 2 + sizeof label - 1, 4, out);
-        text_add(out, "%s", term->plain);
-    }
+    add_left(report, term, out);
 }
 
 void sim_report_what_if_text(const struct sim_report *report, const struct term *term,

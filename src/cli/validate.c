@@ -62,8 +62,7 @@ static void fill(const struct sim_report *report, struct arena *arena, struct va
         row->peak_gib = peak_gib(report, row->run->peak_kind);
         row->peak_error_pct = signed_error_pct(row->peak_gib, row->run->peak_gib);
     }
-    if (report->leaves_table)
-        row->leaves_table = arena_strdup(arena, report->leaves_table);
+    tables_left_add(&row->left, &report->left, arena);
 }
 
 static enum status predict(const struct row_command *command, struct arena *arena,

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 
+#include "sim/cost.h"
 #include "src/cli/options.h"
 #include "src/cli/term.h"
 #include "src/measured.h"
@@ -27,8 +28,8 @@ struct validated_row {
     double peak_gib, peak_error_pct;  /* of the kind that was measured; NAN */
     double comm_share, exposed_share; /* of the predicted step */
     bool near_memory_limit;
-    bool counts;              /* enters statistics */
-    const char *leaves_table; /* or NULL */
+    bool counts;             /* enters statistics */
+    struct tables_left left; /* tables that some price is read outside of */
 };
 
 /* Shares and errors in percent; NAN where there is nothing to divide by. */

@@ -2,6 +2,7 @@
  * Measured runs beside their predictions as JSON, "unshard.validate/1"; see validate.h. What a row
  * does not have is null.
  */
+#include "src/cli/sim_report.h"
 #include "src/cli/validate.h"
 #include "src/json.h"
 
@@ -36,7 +37,7 @@ static void add_row(const struct validated_row *row, struct cJSON *rows)
     add_percent(object, "peak_error_pct", row->peak_error_pct);
     json_add_bool(object, "counts", row->counts);
     add_text(object, "reason", row->reason);
-    add_text(object, "leaves_table", row->leaves_table);
+    sim_report_left_json(&row->left, "leaves_table", object);
     add_text(object, "command", row->command);
 }
 

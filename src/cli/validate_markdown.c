@@ -41,8 +41,8 @@ static void add_row(const struct validated_row *row, struct text *out)
     add_number(row->error_pct, 1, out);
     add_number(row->peak_gib, 1, out);
     add_number(row->peak_error_pct, 1, out);
-    text_add(out, " %s%s |\n", row->near_memory_limit ? "near the limit" : "",
-             row->counts ? "" : " low trust");
+    text_add(out, " %s%s%s |\n", row->near_memory_limit ? "near the limit" : "",
+             row->left.n > 0 ? " outside" : "", row->counts ? "" : " low trust");
 }
 
 void validate_markdown(const struct validation *validation, struct text *out)

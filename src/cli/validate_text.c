@@ -55,8 +55,8 @@ static void add_row(const struct validated_row *row, const struct term *term, st
     add_signed(row->error_pct, 9, out);
     text_add(out, "%s", outside ? term->plain : "");
     add_signed(row->peak_error_pct, 9, out);
-    text_add(out, "%s%s\n", row->near_memory_limit ? "  near the limit" : "",
-             row->counts ? "" : "  low trust");
+    text_add(out, "%s%s%s\n", row->near_memory_limit ? "  near the limit" : "",
+             row->left.n > 0 ? "  outside" : "", row->counts ? "" : "  low trust");
 }
 
 static void add_rows(const struct validation *validation, const struct term *term, struct text *out)
@@ -120,11 +120,34 @@ static void add_platforms(const struct validation *validation, const struct term
              "interval; peak: of memory\n");
 }
 
+/* Of all rows that are predicted, each table once. */
+static void add_left(const struct validation *validation, const struct term *term, struct text *out)
+{
+    static const char label[] = "outside: ";
+    struct tables_left all = {0};
+    struct arena arena;
+    struct text words;
+
+    arena_init(&arena);
+    text_init(&words);
+    for (uint32_t i = 0; i < validation->n; i++)
+        tables_left_add(&all, &validation->rows[i].left, &arena);
+    if (all.n > 0) {
+        text_add(&words, "rows that leave the range that was measured: ");
+        tables_left_text(&all, &words);
+        text_add(out, "%s%s%s", term->bad, label, term->plain);
+        page_wrap(words.at, sizeof label, 2, out);
+    }
+    text_release(&words);
+    arena_release(&arena);
+}
+
 void validate_text(const struct validation *validation, const struct term *term, struct text *out)
 {
     add_rows(validation, term, out);
     add_reasons(validation, term, out);
     add_platforms(validation, term, out);
+    add_left(validation, term, out);
     if (validation->n == 1 && !validation->rows[0].reason)
         validate_diagnosis(&validation->rows[0], out);
 }
