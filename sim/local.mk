@@ -29,6 +29,8 @@ sim_libsim_a_SOURCES = \
 	sim/judge.h \
 	sim/judge_pool.c \
 	sim/judge_pool.h \
+	sim/paired.c \
+	sim/paired.h \
 	sim/point_set.c \
 	sim/point_set.h \
 	sim/search.c \

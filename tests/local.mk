@@ -192,6 +192,7 @@ c_tests = \
 	tests/pack_random.t \
 	tests/pack_table.t \
 	tests/pack_vectors.t \
+	tests/paired.t \
 	tests/place.t \
 	tests/place_random.t \
 	tests/plan.t \
@@ -322,6 +323,7 @@ tests_pack_post_t_SOURCES = tests/pack_post.c
 tests_pack_random_t_SOURCES = tests/pack_random.c
 tests_pack_table_t_SOURCES = tests/pack_table.c
 tests_pack_vectors_t_SOURCES = tests/pack_vectors.c
+tests_paired_t_SOURCES = tests/paired.c
 tests_place_t_SOURCES = tests/place.c
 tests_place_random_t_SOURCES = tests/place_random.c
 tests_plan_t_SOURCES = tests/plan.c

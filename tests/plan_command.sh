@@ -196,6 +196,10 @@ checks = {
         for r in built if r["on_front"] for o in built),
     "rank 1 is the fastest that fits": rows[0]["step_ns"]["mid"] == min(
         r["step_ns"]["mid"] for r in built if r["fits"]),
+    "how far behind the first": all(r["behind_first_ns"]
+        == r["step_ns"]["mid"] - rows[0]["step_ns"]["mid"] for r in built),
+    "no more uncertain than the step": all(0 <= r["behind_first_uncertainty_ns"]
+        <= r["step_ns"]["high"] - r["step_ns"]["low"] for r in built),
     "each row has the options of its own plan": len({
         (r["scheme"], r["options"]["ac"], r["options"]["reshard"]) for r in rows}) == 12,
 }

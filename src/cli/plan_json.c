@@ -18,9 +18,21 @@ static void add_rank_or_null(struct cJSON *parent, const char *key, const struct
         json_add_number(parent, key, NAN, 1); /* what is not finite is written as null */
 }
 
-static void add_row(struct plan_row *row, struct cJSON *rows)
+/* Against the plan of rank 1, of those that have times. */
+static void add_behind(const struct plan_row *first, const struct plan_row *row)
+{
+    if (row->refused)
+        return;
+    json_add_int(row->json, "behind_first_ns",
+                 row->step_ns[SPREAD_MID] - first->step_ns[SPREAD_MID]);
+    json_add_int(row->json, "behind_first_uncertainty_ns",
+                 paired_uncertainty_ns(&first->shift, &row->shift));
+}
+
+static void add_row(const struct plan_row *first, struct plan_row *row, struct cJSON *rows)
 {
     add_rank_or_null(row->json, "rank", row);
+    add_behind(first, row);
     json_add_bool(row->json, "tied_with_first", row->tied);
     json_add_bool(row->json, "on_front", row->on_front);
     json_add_root(rows, NULL, row->json);
@@ -54,7 +66,7 @@ void plan_report_json(struct plan_report *report, struct text *out)
     json_add_string(root, "cluster", report->cluster);
     json_add_u64(root, "memory_limit_bytes", report->limit_bytes);
     add_search(&report->search, root);
-    json_add_number(root, "tie_pct", 100 * PLAN_TIE_SHARE, 1);
+    json_add_number(root, "tie_pct", 100 * PAIRED_LEAST_SHARE, 1);
     add_rank_or_null(root, "best", report->best);
     struct cJSON *front = json_add_array(root, "front"); /* ranks */
     for (uint32_t i = 0; i < report->n_row; i++) {
@@ -63,7 +75,7 @@ void plan_report_json(struct plan_report *report, struct text *out)
     }
     struct cJSON *rows = json_add_array(root, "rows");
     for (uint32_t i = 0; i < report->n_row; i++)
-        add_row(&report->rows[i], rows);
+        add_row(&report->rows[0], &report->rows[i], rows);
     json_print(root, out);
     json_free(root);
 }

@@ -1,5 +1,5 @@
 /*
- * Order, ties and front of plans; see plan_rank.h. Integers but for one share; every order is
+ * Order, ties and front of plans; see plan_rank.h. Every order is
  * total, so that the C library's sort cannot change it.
  */
 #include "src/cli/plan_rank.h"
@@ -18,14 +18,7 @@ static int order_u64(uint64_t a, uint64_t b)
 
 bool plan_rows_tie(const struct plan_row *a, const struct plan_row *b)
 {
-    int64_t x = a->step_ns[SPREAD_MID], y = b->step_ns[SPREAD_MID];
-    int sign = sign_of(x, y);
-    for (unsigned spread = 0; spread < SPREAD_N; spread++) {
-        if (sign == 0 || sign_of(a->step_ns[spread], b->step_ns[spread]) != sign)
-            return true;
-    }
-    int64_t faster = x < y ? x : y, slower = x < y ? y : x;
-    return (double)(slower - faster) < PLAN_TIE_SHARE * (double)faster;
+    return paired_tie(a->step_ns, &a->shift, b->step_ns, &b->shift);
 }
 
 /* 0: fits, 1: does not, 2: refused */

@@ -1,22 +1,13 @@
 /*
  * Which plan is better: order, ties, the Pareto front and the one to take. Numbers in, places out.
  *
- * Plans of one command share all constants, so that most of what is uncertain about a time is
- * uncertain about both times in the same way. They are compared in pairs, low with low, mid with
- * mid, high with high: a difference counts where all three agree on its sign and it is no smaller
- * than PLAN_TIE_SHARE.
+ * Plans of one command share all constants, so that they are compared in pairs: sim/paired.h says
+ * when a difference counts.
  */
 #ifndef SRC_CLI_PLAN_RANK_H
 #define SRC_CLI_PLAN_RANK_H
 
 #include "src/cli/plan_row.h"
-
-/*
- * Of the faster one's mid time. What does not cancel between two plans is the constants of
- * communication; when one of them (contention, latency, jitter) is off by a fifth, a step changes
- * by up to about this much (spec COST 7).
- */
-#define PLAN_TIE_SHARE 0.01
 
 /* Neither is faster than the other for sure. */
 bool plan_rows_tie(const struct plan_row *a, const struct plan_row *b);

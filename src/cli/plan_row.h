@@ -7,6 +7,7 @@
 #ifndef SRC_CLI_PLAN_ROW_H
 #define SRC_CLI_PLAN_ROW_H
 
+#include "sim/paired.h"
 #include "src/cli/options.h"
 #include "src/cli/packing.h"
 #include "src/cluster.h"
@@ -21,6 +22,7 @@ struct plan_row {
     enum status status;     /* of the refusal */
 
     int64_t step_ns[SPREAD_N];
+    struct paired_shift shift; /* what is uncertain about that, group by group */
     int64_t exposed_ns;
     double overlap_pct; /* NAN without communication */
     /* the highest of initialisation, first and third step; total has what is outside torch */

@@ -49,8 +49,14 @@ static const char *describe_peak(const struct sim_report *report, struct arena *
                         unit ? ", unit " : "", unit ? unit : "");
 }
 
-static void fill_row(struct comparison *c, const struct sim_report *report, struct plan_row *row)
+static enum status fill_row(struct comparison *c, const struct sim_report *report,
+                            struct plan_row *row, struct err *err)
 {
+    const enum status status =
+        paired_simulate(&c->prepared.program, report->prices,
+                        report->timed ? NULL : &report->placement, &row->shift, err);
+    if (status != STATUS_OK)
+        return status;
     for (unsigned spread = 0; spread < SPREAD_N; spread++)
         row->step_ns[spread] = report->time[spread].step_ns;
     row->exposed_ns = report->time[SPREAD_MID].exposed_comm_ns;
@@ -64,12 +70,13 @@ static void fill_row(struct comparison *c, const struct sim_report *report, stru
     row->packing = packing_of(&c->prepared.program, &report->prices[SPREAD_MID]);
     row->peak = describe_peak(report, &c->arena);
     if (!row->json)
-        return;
+        return STATUS_OK;
     sim_report_fields(report, row->json);
     json_add_u64(row->json, "total_bytes", row->total_bytes);
     json_add_u64(row->json, "collective_count", row->n_collective);
     json_add_u64(row->json, "collective_bytes", row->moved_bytes);
     plan_row_packing_json(row);
+    return STATUS_OK;
 }
 
 /* What is the same for every plan, from the first that can be built. */
@@ -117,7 +124,8 @@ static enum status evaluate_row(struct comparison *c, struct plan_row *row, cons
     if (status != STATUS_OK)
         return err_set(err, status, "%s", why.text);
     history_put(&c->history, &report);
-    fill_row(c, &report, row);
+    if ((status = fill_row(c, &report, row, err)) != STATUS_OK)
+        return status;
     fill_common(c, &report, row);
     if (!c->report.head.at)
         page_head(&c->prepared, c->options, "", term, &c->report.head);

@@ -207,7 +207,7 @@ static uint32_t first_of_ties(const struct hunt *hunt,
 {
     const struct finalist *all = hunt->finalists.at;
     const struct found *found = hunt->result.found;
-    const double most_ns = (1 + PLAN_TIE_SHARE) * (double)found[all[0].found].judged.step_ns;
+    const double most_ns = (1 + PAIRED_LEAST_SHARE) * (double)found[all[0].found].judged.step_ns;
     uint32_t best = all[0].found;
 
     for (uint32_t i = 1; i < hunt->finalists.n_fit; i++)

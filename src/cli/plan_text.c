@@ -115,8 +115,9 @@ static void add_marks(const struct plan_report *report, const struct term *term,
     if (tied)
         text_add(&words,
                  ", =" TERM_GLUE "tied with 1: less than %g" TERM_GLUE
-                 "%% apart, or not in the same order at low, mid and high",
-                 100 * PLAN_TIE_SHARE);
+                 "%% or less than what is uncertain apart, or not in the same order at low, mid "
+                 "and high",
+                 100 * PAIRED_LEAST_SHARE);
     if (too_large)
         text_add(&words, ", !" TERM_GLUE "does not fit; numbers as if it did");
     text_add(&words,
