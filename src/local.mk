@@ -45,6 +45,7 @@ src_libcli_a_SOURCES = \
 	src/cli/compare.c \
 	src/cli/compare.h \
 	src/cli/compare_json.c \
+	src/cli/compare_paired.c \
 	src/cli/compare_text.c \
 	src/cli/evaluate.c \
 	src/cli/evaluate.h \

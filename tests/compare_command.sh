@@ -39,6 +39,32 @@ ok "numbers are those of the runs" is "$(sed -n '/"peak_reserved_bytes"/,/]/p' "
     tr -dc '0-9,' | sed 's/,$//')" "$(sql 'select peak_reserved_bytes from v_run where run > 1
     order by run' | paste -sd,)"
 
+# --- which is faster for sure: constants that both share cancel
+cat >"$tmp/own.json" <<END
+{"schema": "unshard.cluster/1", "name": "own", "description": "as h100-sxm", "base": "h100-sxm"}
+END
+paired=$tmp/paired.db
+for units in block torchtitan whole; do
+    run sim llama3-8b --units $units --cluster "$tmp/own.json" --db "$paired"
+done
+run compare 1 2 --db "$paired"
+ok "two that are less than 1 % apart: neither" grep -q '^neither run is faster for sure: ' "$tmp/out"
+run compare 2 3 --db "$paired"
+ok "all in one unit exposes everything: the first" grep -q '^the first run is faster for sure: ' "$tmp/out"
+run compare 3 2 --db "$paired"
+ok "and the other way round the second" grep -q '^the second run is faster for sure: ' "$tmp/out"
+run compare 2 3 --json --db "$paired"
+ok "JSON has the difference" is "$(field step_difference_ns)" \
+    "$("$UNSHARD" query 'select a.step_ns - b.step_ns from v_run a join v_run b
+        where a.run = 2 and b.run = 3' --csv --db "$paired" | tr -d '\r' | tail -n 1)"
+ok "and what is uncertain of it" awk -v u="$(field uncertainty_ns)" -v d="$(field step_difference_ns)" \
+    'BEGIN { exit !(u > 0 && u < -d) }'
+run compare 2 2 --db "$paired"
+ok "of one program nothing is said" is "$(grep -c 'for sure' "$tmp/out")" 0
+sed -i 's/"base"/"compute": {"contention": {"value": 2, "source": "here"}}, "base"/' "$tmp/own.json"
+run compare 2 3 --db "$paired"
+ok "nor of a cluster that has changed since" grep -q 'not known: run 2 takes another time today$' "$tmp/out"
+
 # --- what cannot be compared
 ok "no run" complains 2 "no run" compare
 ok "one run" complains 2 "no second run" compare 1

@@ -30,6 +30,7 @@ enum status cmd_compare(struct options *options, struct output *out, struct err 
         status = compare_runs(runs, &arena, &comparison, err);
     if (status != STATUS_OK)
         goto out;
+    compare_paired(&comparison, &arena);
     if (option_given(options, OPTION_JSON))
         compare_json(&comparison, &out->result);
     else

@@ -9,6 +9,7 @@
 #ifndef SRC_CLI_COMPARE_H
 #define SRC_CLI_COMPARE_H
 
+#include "sim/paired.h"
 #include "src/cli/stored_run.h"
 
 enum { COMPARE_RUNS = 2, COMPARE_SHOWN_TASKS = 10 };
@@ -30,6 +31,14 @@ struct compare_task {
     int64_t ns[COMPARE_RUNS];
 };
 
+/* Which of two simulated steps is faster for sure; see sim/paired.h. */
+struct compare_paired {
+    const char *unknown; /* why nothing is known of it, or NULL; nothing below then */
+    int64_t apart_ns;    /* the first less the second */
+    int64_t uncertainty_ns;
+    bool tie;
+};
+
 struct comparison {
     const struct stored_run *runs; /* two */
     bool same_program, same_placement, same_model, same_cluster;
@@ -37,6 +46,7 @@ struct comparison {
     struct compare_kind kinds[TASK_KIND_N];
     struct compare_task *tasks; /* the largest difference first */
     uint32_t n_option, n_task;
+    const struct compare_paired *paired; /* NULL: a real run, other clusters or one program */
     const char *not_matched; /* why no task of one is a task of the other; NULL: they all are */
 };
 
@@ -46,6 +56,9 @@ struct comparison {
  */
 enum status compare_runs(const struct stored_run runs[COMPARE_RUNS], struct arena *arena,
                          struct comparison *out, struct err *err);
+
+/* Simulates both again and fills in paired. */
+void compare_paired(struct comparison *comparison, struct arena *arena);
 
 /* The first less the second; what 64 bits do not hold is the largest that they do. */
 int64_t compare_difference(const int64_t values[COMPARE_RUNS]);

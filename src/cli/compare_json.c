@@ -85,6 +85,19 @@ static void add_metrics(const struct comparison *comparison, struct cJSON *root)
     }
 }
 
+static void add_paired(const struct compare_paired *paired, struct cJSON *root)
+{
+    if (!paired)
+        return;
+    struct cJSON *object = json_add_object(root, "paired");
+    add_text(object, "unknown", paired->unknown);
+    if (paired->unknown)
+        return;
+    json_add_int(object, "step_difference_ns", paired->apart_ns);
+    json_add_int(object, "uncertainty_ns", paired->uncertainty_ns);
+    json_add_bool(object, "tied", paired->tie);
+}
+
 static void add_kinds(const struct comparison *comparison, struct cJSON *root)
 {
     struct cJSON *parent = json_add_object(root, "kinds");
@@ -127,6 +140,7 @@ void compare_json(const struct comparison *comparison, struct text *out)
     json_add_bool(root, "same_cluster", comparison->same_cluster);
     add_options(comparison, root);
     add_metrics(comparison, root);
+    add_paired(comparison->paired, root);
     add_kinds(comparison, root);
     add_text(root, "not_matched", comparison->not_matched);
     add_tasks(comparison, root);

@@ -237,6 +237,32 @@ static void add_metrics(const struct comparison *comparison, struct arena *arena
     end_table(&table, term, out);
 }
 
+/* A constant that is wrong for both runs makes neither faster. */
+static void add_paired(const struct comparison *comparison, struct text *out)
+{
+    const struct compare_paired *paired = comparison->paired;
+    const char *who = "neither run";
+    char apart[32], uncertain[32];
+    struct text words;
+    if (!paired)
+        return;
+    text_init(&words);
+    if (paired->unknown) {
+        text_add(&words, "which is faster for sure is not known: %s", paired->unknown);
+    } else {
+        if (!paired->tie)
+            who = paired->apart_ns < 0 ? "the first run" : "the second run";
+        text_add(&words,
+                 "%s is faster for sure: %s apart, uncertain by %s where constants that both share "
+                 "cancel",
+                 who, text_ns(paired->apart_ns < 0 ? -paired->apart_ns : paired->apart_ns, apart),
+                 text_ns(paired->uncertainty_ns, uncertain));
+    }
+    text_add(out, "\n");
+    page_wrap(words.at, 0, 2, out);
+    text_release(&words);
+}
+
 static void add_kinds(const struct comparison *comparison, struct arena *arena,
                       const struct term *term, struct text *out)
 {
@@ -303,6 +329,7 @@ void compare_text(const struct comparison *comparison, struct arena *arena, cons
     add_common(comparison, out);
     add_options(comparison, arena, term, out);
     add_metrics(comparison, arena, term, out);
+    add_paired(comparison, out);
     add_kinds(comparison, arena, term, out);
     add_tasks(comparison, arena, term, out);
 }

@@ -14,10 +14,14 @@ enum status stored_run_prepare(struct options *options, struct arena *arena,
 {
     enum status status =
         history_read(options, options->operands[0], arena, &stored->id, &stored->run, err);
-    if (status != STATUS_OK)
-        return status;
+    return status == STATUS_OK ? stored_run_open(stored, options, arena, out, err) : status;
+}
+
+enum status stored_run_open(const struct stored_run *stored, struct options *options,
+                            struct arena *arena, struct prepared *out, struct err *err)
+{
     options->operands[0] = stored->run.model;
-    status = prepared_asked_read(stored->run.plan_json, arena, options, err);
+    enum status status = prepared_asked_read(stored->run.plan_json, arena, options, err);
     if (status != STATUS_OK)
         return status;
     status = prepare_open(options, stored->run.model_json, out, err);

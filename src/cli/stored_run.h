@@ -22,6 +22,10 @@ struct stored_run {
 enum status stored_run_prepare(struct options *options, struct arena *arena,
                                struct stored_run *stored, struct prepared *out, struct err *err);
 
+/* The same of a run that was read. */
+enum status stored_run_open(const struct stored_run *stored, struct options *options,
+                            struct arena *arena, struct prepared *out, struct err *err);
+
 bool stored_run_same_program(const struct stored_run *stored, const struct prepared *prepared);
 bool stored_run_same_cluster(const struct stored_run *stored, const struct prepared *prepared);
 /* A line for each that is not the same. */
