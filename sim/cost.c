@@ -12,6 +12,7 @@
 
 #include "sim/cost_formula.h"
 #include "sim/cost_left.h"
+#include "sim/without.h"
 
 #define MAX_NS 0x1p62
 #define MAX_CONTENTION 1000.0 /* compute at a thousandth of its speed */
@@ -90,17 +91,19 @@ static enum status check_plan(const struct cluster *cluster, const struct plan *
     return check_kernels(cluster, &plan->options, err);
 }
 
-/* The head's product stays in BF16 (spec COST 3). */
-static bool multiplies_in_fp8(const struct pricing *p, uint32_t body)
+/* NULL where a body is none of a pair's. */
+static const struct body_pair *pair_of(const struct body_table *table, uint32_t body)
 {
-    const struct body_table *table = p->program->bodies;
-
-    if (!p->program->plan->options.linear_fp8)
-        return false;
     for (uint32_t i = 0; i < table->n_pair; i++)
         if (table->pairs[i].forward == body || table->pairs[i].backward == body)
-            return table->pairs[i].kind != BODY_HEAD;
-    return false;
+            return &table->pairs[i];
+    return NULL;
+}
+
+/* The head's product stays in BF16 (spec COST 3). */
+static bool multiplies_in_fp8(const struct pricing *p, const struct body_pair *pair)
+{
+    return p->program->plan->options.linear_fp8 && pair && pair->kind != BODY_HEAD;
 }
 
 static enum cost_table table_of(const struct op *op)
@@ -128,19 +131,38 @@ static double op_s(struct pricing *p, const struct op *op, bool fp8)
     return cost_widened(seconds, cost_table_factor(&p->ranges, table_of(op), &extent), p->spread);
 }
 
+/* What a full recompute that does not stop early adds: the last product of forward. */
+static double late_stop_s(struct pricing *p, const struct body_pair *pair, uint32_t id, bool fp8)
+{
+    const struct body_table *table = p->program->bodies;
+    const struct body *body = &table->bodies[id];
+
+    if (p->program->plan->options.ac != AC_FULL || !pair || id != pair->backward ||
+        body->n_op == 0 || table->ops[body->op].pass != PASS_RECOMPUTE)
+        return 0;
+    const struct body *forward = &table->bodies[pair->forward];
+    for (uint32_t i = forward->n_op; i-- > 0;)
+        if (op_kind_cost(table->ops[forward->op + i].kind) == COST_GEMM)
+            return op_s(p, &table->ops[forward->op + i], fp8);
+    return 0;
+}
+
 static enum status body_from_rates(struct pricing *p, uint32_t id, struct price *out,
                                    struct err *err)
 {
     const struct body *body = &p->program->bodies->bodies[id];
-    const bool fp8 = multiplies_in_fp8(p, id);
+    const struct body_pair *pair = pair_of(p->program->bodies, id);
+    const bool fp8 = multiplies_in_fp8(p, pair), is_loss = pair && pair->kind == BODY_LOSS;
     double sum_s = 0, last_s = 0;
     enum status status;
 
     for (uint32_t i = 0; i < body->n_op; i++) {
         const struct op *op = &p->program->bodies->ops[body->op + i];
-        last_s = op_s(p, op, fp8);
+        last_s = without_op(p->cluster, op, is_loss) ? 0 : op_s(p, op, fp8);
         sum_s += last_s;
     }
+    if (is_without(p->cluster, WITHOUT_EARLY_STOP))
+        sum_s += late_stop_s(p, pair, id, fp8);
     const bool has_work = body->n_op > 0;
     if ((status = cost_ns(sum_s * p->straggler_factor, has_work, &out->ns, err)))
         return status;
@@ -213,6 +235,8 @@ static double collective_s(struct pricing *p, const struct task *task, enum task
 static double task_s(struct pricing *p, const struct task *task)
 {
     const enum task_kind kind = (enum task_kind)task->kind;
+    if (without_task(p->cluster, task))
+        return 0;
     if (task_kind_is_collective(kind))
         return collective_s(p, task, kind);
     return cost_widened(cost_unit_task_s(&p->rates, p->program, task),
@@ -320,6 +344,7 @@ static void widen_rates(struct pricing *p)
 static void take_rates(struct pricing *p)
 {
     p->rates = cost_rates_of(p->cluster, p->spread, &p->program->plan->options);
+    without_rates(p->cluster, p->spread, &p->rates);
     cost_extent_init(&p->of_plan, p->program->plan);
     p->extent = p->of_plan;
     cost_ranges_init(&p->ranges, p->cluster);

@@ -46,7 +46,9 @@ sim_libsim_a_SOURCES = \
 	sim/timed_memory.c \
 	sim/timed_memory.h \
 	sim/what_if.c \
-	sim/what_if.h
+	sim/what_if.h \
+	sim/without.c \
+	sim/without.h
 
 # Clusters are JSON files to edit and strings in the program; --cluster FILE reads one at run time.
 # src/cluster.c has the table and parses; it includes the strings.

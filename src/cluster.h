@@ -181,6 +181,9 @@ struct cluster {
 #undef X
     const struct collective_row *collectives;
     uint32_t n_collective;
+
+    uint64_t without; /* terms of the cost model that are left out, as bits (sim/without.h); of no
+                         file */
 };
 
 struct rate_field {

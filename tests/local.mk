@@ -115,6 +115,7 @@ tests_libtest_a_SOURCES = \
 LDADD = tests/libtest.a src/libcli.a $(unshard_libs)
 
 c_tests = \
+	tests/ablation.t \
 	tests/accuracy.t \
 	tests/alive.t \
 	tests/alloc_fuzz.t \
@@ -246,6 +247,7 @@ c_tests = \
 	tests/verify_waits.t \
 	tests/what_if.t
 check_PROGRAMS += $(c_tests)
+tests_ablation_t_SOURCES = tests/ablation.c
 tests_accuracy_t_SOURCES = tests/accuracy.c
 tests_alive_t_SOURCES = tests/alive.c
 tests_alloc_fuzz_t_SOURCES = tests/alloc_fuzz.c
@@ -466,7 +468,8 @@ sh_tests = \
 	tests/trace_command.sh \
 	tests/trace_python.sh \
 	tests/trace_show.sh \
-	tests/validate.sh
+	tests/validate.sh \
+	tests/without_command.sh
 dist_check_SCRIPTS += $(sh_tests)
 TESTS += $(c_tests) $(sh_tests)
 EXTRA_DIST += tests/accuracy.txt tests/runs.csv

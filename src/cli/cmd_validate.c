@@ -37,6 +37,7 @@ enum status cmd_validate(struct options *options, struct output *out, struct err
     const bool judged = option_given(options, OPTION_TOLERANCE);
     struct validation validation = {
         .file = options->operands[0],
+        .without = option_text(options, OPTION_WITHOUT),
         .tolerance_pct = judged ? options->values[OPTION_TOLERANCE].real : NAN,
     };
     struct measured measured;

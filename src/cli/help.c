@@ -18,10 +18,13 @@ static void add_words(const char *words, unsigned column, struct text *out)
 
 static void add_argument(const struct option_info *info, struct text *out)
 {
-    for (size_t i = 0; info->words && info->words[i]; i++)
-        text_add(out, "%s%s", i ? "|" : " ", info->words[i]);
+    const bool named = info->kind == OPTION_WORDS && info->argument;
+    const char *const *words = named ? NULL : info->words;
+
+    for (size_t i = 0; words && words[i]; i++)
+        text_add(out, "%s%s", i ? "|" : " ", words[i]);
     if (info->argument)
-        text_add(out, "%s%s", info->words ? "|" : " ", info->argument);
+        text_add(out, "%s%s", words ? "|" : " ", info->argument);
 }
 
 static void add_option(const struct command *command, enum option_id id, struct text *out)

@@ -7,6 +7,7 @@
 #include "gpu/devices.h"
 #include "sim/judge_pool.h"
 #include "sim/what_if.h"
+#include "sim/without.h"
 #include "src/cli/calibrate.h"
 #include "src/cli/command.h"
 #include "src/cli/plan_search.h"
@@ -81,6 +82,16 @@ static const char *const bracket_words[] = {
 #define X(id, name, words) "; " name ": " words
 static const char bracket_help[] =
     "brackets, the step again with one cost at zero; several are separated by commas" WHAT_IFS(X);
+#undef X
+static const char *const term_words[] = {
+#define X(id, name, words) [WITHOUT_##id] = name,
+    WITHOUTS(X)
+#undef X
+        NULL};
+#define X(id, name, words) "; " name ": " words
+static const char term_help[] =
+    "terms of the cost model that are left out, to see what they matter; several are separated by "
+    "commas" WITHOUTS(X);
 #undef X
 static const char *const section_words[] = {[SECTION_INIT] = "init",
                                             [SECTION_FIRST] = "first",
@@ -406,6 +417,9 @@ const struct option_info option_table[OPTION_N] = {
     [OPTION_WHAT_IF] = {
         "what-if", COMMAND_SIM | COMMAND_EXPLAIN, OPTION_WORDS, .words = bracket_words,
         .help = bracket_help},
+    [OPTION_WITHOUT] = {
+        "without", COMMAND_SIM | COMMAND_EXPLAIN | COMMAND_VALIDATE, OPTION_WORDS, "TERMS", .words = term_words,
+        .in_force = true, .help = term_help},
     [OPTION_PROGRAM] = {
         "program", COMMAND_EXPLAIN, OPTION_SWITCH,
         .help = "print the program: what the host issues, in order"},

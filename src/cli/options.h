@@ -111,6 +111,7 @@ enum option_id {
     OPTION_SLOW_COMM,
     OPTION_DEBUG,
     OPTION_WHAT_IF,
+    OPTION_WITHOUT,
     OPTION_PROGRAM,
     OPTION_EXPAND,
     OPTION_SECTION,
@@ -151,7 +152,8 @@ struct option_info {
     const char *name;
     unsigned commands; /* enum command_bits */
     enum option_kind kind;
-    const char *argument;     /* what the help calls the value; of words: beside these */
+    const char *argument;     /* what the help calls the value; of words beside these, of WORDS in
+                                 their place: then the help has to tell them */
     const char *const *words; /* of WORD, WORD_OR_COUNT and WORDS: ends with NULL */
     uint64_t least, most;     /* of a COUNT; most 0: all that 64 bits hold */
     const char *before_count; /* of a WORD_OR_COUNT: stands before the number; NULL: nothing does */

@@ -185,6 +185,16 @@ static enum status set_positions(const struct options *options, struct prepared 
     return model_set_positions(&out->model, positions, &out->opened, err);
 }
 
+static enum status leave_out(uint64_t terms, struct cluster *cluster, struct err *err)
+{
+    if (cluster->has_prices)
+        return err_set(err, STATUS_USAGE,
+                       "cluster '%s' has prices and no terms to leave out, leave --without out",
+                       cluster->name);
+    cluster->without = terms;
+    return STATUS_OK;
+}
+
 enum status prepare_open(const struct options *options, const char *model_json,
                          struct prepared *out, struct err *err)
 {
@@ -198,6 +208,8 @@ enum status prepare_open(const struct options *options, const char *model_json,
     if (status == STATUS_OK && option_given(options, OPTION_NIC))
         status =
             cluster_set_nic(&out->cluster, options->values[OPTION_NIC].real, &out->opened, err);
+    if (status == STATUS_OK && option_given(options, OPTION_WITHOUT))
+        status = leave_out(option_number(options, OPTION_WITHOUT), &out->cluster, err);
     if (status != STATUS_OK)
         return status;
     if (model_json)

@@ -83,12 +83,12 @@ static enum status predict(const struct row_command *command, struct arena *aren
 }
 
 /* What a row asks for and is not there is an answer; a file that cannot be read is not. */
-static enum status validate_row(const char *clusters, struct arena *arena,
+static enum status validate_row(const char *clusters, const char *without, struct arena *arena,
                                 struct validated_row *row, struct err *err)
 {
     struct row_command command;
     struct err why = {0};
-    enum status status = validate_command(row->run, clusters, arena, &command, &why);
+    enum status status = validate_command(row->run, clusters, without, arena, &command, &why);
 
     row->predicted_s = row->low_s = row->high_s = row->error_pct = NAN;
     row->peak_gib = row->peak_error_pct = NAN;
@@ -110,7 +110,7 @@ enum status validate_rows(const char *clusters, struct arena *arena, struct vali
     enum status status = STATUS_OK;
 
     for (uint32_t i = 0; i < validation->n && status == STATUS_OK; i++)
-        status = validate_row(clusters, arena, &validation->rows[i], err);
+        status = validate_row(clusters, validation->without, arena, &validation->rows[i], err);
     if (status == STATUS_OK)
         validate_count(validation, arena);
     return status;

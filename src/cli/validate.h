@@ -48,6 +48,7 @@ struct platform_stats {
 
 struct validation {
     const char *file;
+    const char *without;        /* terms that are left out, as typed; NULL: none */
     struct validated_row *rows; /* in the order of the file */
     uint32_t n;
     struct platform_stats *platforms; /* in the order of their first row; the last one: all */
@@ -63,11 +64,12 @@ struct row_command {
 };
 
 /*
- * clusters: a folder with cluster files, PLATFORM.GPU.json or PLATFORM.json, or NULL. STATUS_USAGE with the reason where a
- * row cannot be expressed.
+ * clusters: a folder with cluster files, PLATFORM.GPU.json or PLATFORM.json, or NULL. without: as
+ * in struct validation. STATUS_USAGE with the reason where a row cannot be expressed.
  */
 enum status validate_command(const struct measured_run *run, const char *clusters,
-                             struct arena *arena, struct row_command *out, struct err *err);
+                             const char *without, struct arena *arena, struct row_command *out,
+                             struct err *err);
 
 /* What the framework that a row comes from did beside what the columns say. */
 struct habit {

@@ -171,7 +171,8 @@ static void add_kinds(struct builder *b, const struct measured_run *run)
 }
 
 enum status validate_command(const struct measured_run *run, const char *clusters,
-                             struct arena *arena, struct row_command *out, struct err *err)
+                             const char *without, struct arena *arena, struct row_command *out,
+                             struct err *err)
 {
     struct builder *b = arena_array(arena, struct builder, 1);
     enum status status;
@@ -183,6 +184,8 @@ enum status validate_command(const struct measured_run *run, const char *cluster
     add_shapes(b, run);
     add_kinds(b, run);
     add_habits(b, run);
+    if (without)
+        add(b, "without", without);
     if ((status = check_parallel(run, err)) || (status = add_reshard(b, run, err)) ||
         (status = add_checkpointing(b, run, err)) ||
         (status = add_meaning(b, "compile", "ops", run->compile, compile_words, err)))

@@ -73,6 +73,7 @@ void validate_json(const struct validation *validation, struct text *out)
 
     json_add_string(root, "schema", "unshard.validate/1");
     json_add_string(root, "file", validation->file);
+    add_text(root, "without", validation->without);
     struct cJSON *rows = json_add_array(root, "rows");
     for (uint32_t i = 0; i < validation->n; i++)
         add_row(&validation->rows[i], rows);

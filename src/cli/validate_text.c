@@ -146,6 +146,8 @@ void validate_text(const struct validation *validation, const struct term *term,
 {
     add_rows(validation, term, out);
     add_reasons(validation, term, out);
+    if (validation->without)
+        text_add(out, "\n%swithout %s%s\n", term->bad, validation->without, term->plain);
     add_platforms(validation, term, out);
     add_left(validation, term, out);
     if (validation->n == 1 && !validation->rows[0].reason)
