@@ -44,8 +44,8 @@ static const struct builtin_cluster *find_builtin(const char *name)
 static enum status check_root(const struct cluster_reader *r, const struct json_at *root)
 {
     const char *keys[MAX_KEYS] = {"schema", "name",   "description", "base",
-                                  "gpu",    "prices", "collectives"};
-    const size_t n_own = 7;
+                                  "gpu",    "prices", "collectives", "host_profiles"};
+    const size_t n_own = 8;
     const char *schema;
     enum status status;
 
@@ -66,7 +66,7 @@ static bool has_rates(const struct json_at *root)
     for (size_t i = 0; i < n; i++)
         if (json_has(root, sections[i]))
             return true;
-    return json_has(root, "collectives");
+    return json_has(root, "collectives") || json_has(root, "host_profiles");
 }
 
 /* Prices or rates, as the base or, without one, as the file has it. */
@@ -83,8 +83,10 @@ static enum status read_costs(const struct cluster_reader *r, const struct json_
                          rates ? "prices" : "rates", rates ? "rates" : "prices");
     if (r->out->has_prices)
         return cluster_read_prices(r, root);
-    const enum status status = cluster_read_rates(r, root);
-    return status ? status : cluster_read_collectives(r, root);
+    enum status status = cluster_read_rates(r, root);
+    if (!status)
+        status = cluster_read_collectives(r, root);
+    return status ? status : cluster_read_hosts(r, root);
 }
 
 static enum status read_text(const char *json, const char *name, struct arena *arena,

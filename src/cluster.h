@@ -145,6 +145,15 @@ static inline uint32_t collective_row_nodes(const struct collective_row *row)
     return row->nodes > 1 ? row->nodes : 1;
 }
 
+/*
+ * What the host costs under another release of PyTorch, or under our own loop: section "host" once
+ * more, under a name ("torch-2.4"). What a profile does not give is the cluster's own.
+ */
+struct host_profile {
+    const char *name;
+    struct rate launch_s, all_gather_s;
+};
+
 /* Prices go up to this, so that no sum over a body of any length comes near 2^62. */
 enum { CLUSTER_MAX_PRICE_NS = 1000000000 };
 
@@ -181,6 +190,8 @@ struct cluster {
 #undef X
     const struct collective_row *collectives;
     uint32_t n_collective;
+    const struct host_profile *host_profiles;
+    uint32_t n_host_profile;
 
     uint64_t without; /* terms of the cost model that are left out, as bits (sim/without.h); of no
                          file */
@@ -207,6 +218,14 @@ enum status cluster_open(const char *what, struct arena *arena, struct cluster *
  */
 enum status cluster_set_nic(struct cluster *cluster, double gbit_per_s, struct arena *arena,
                             struct err *err);
+
+/*
+ * The host of this profile. "torch-X.Y" is the newest of PyTorch that is no newer, or the oldest.
+ * STATUS_USAGE with the names there are, and for a cluster with prices.
+ */
+enum status cluster_set_host(struct cluster *cluster, const char *name, struct err *err);
+/* The cluster with a profile's host in place of its own. */
+struct cluster cluster_with_host(const struct cluster *cluster, const struct host_profile *profile);
 
 struct builtin_cluster {
     const char *name, *json;

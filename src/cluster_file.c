@@ -109,6 +109,19 @@ static void add_collectives(const struct cluster *cluster, struct cJSON *root)
     }
 }
 
+static void add_hosts(const struct cluster *cluster, struct cJSON *root)
+{
+    struct cJSON *profiles = json_add_object(root, "host_profiles");
+
+    for (uint32_t p = 0; p < cluster->n_host_profile; p++) {
+        const struct cluster as = cluster_with_host(cluster, &cluster->host_profiles[p]);
+        struct cJSON *profile = json_add_object(profiles, cluster->host_profiles[p].name);
+        for (uint32_t i = 0; i < n_cluster_rate_fields; i++)
+            if (!strcmp(cluster_rate_fields[i].section, "host"))
+                add_rate(&as, &cluster_rate_fields[i], profile);
+    }
+}
+
 struct cJSON *cluster_to_file(const struct cluster *cluster)
 {
     struct cJSON *root = json_new_object(), *section = NULL;
@@ -126,5 +139,7 @@ struct cJSON *cluster_to_file(const struct cluster *cluster)
         add_rate(cluster, field, section);
     }
     add_collectives(cluster, root);
+    if (cluster->n_host_profile > 0)
+        add_hosts(cluster, root);
     return root;
 }

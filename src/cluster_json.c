@@ -4,6 +4,8 @@
  */
 #include "src/cluster_json.h"
 
+#include <string.h>
+
 static void add_rate_json(const struct cluster *cluster, const struct rate_field *field,
                           struct cJSON *array)
 {
@@ -55,6 +57,21 @@ static void add_rates_json(const struct cluster *cluster, struct cJSON *root)
     }
 }
 
+/* The rates of a profile are those of section "host". */
+static void add_hosts_json(const struct cluster *cluster, struct cJSON *root)
+{
+    struct cJSON *array = json_add_array(root, "host_profiles");
+    for (uint32_t p = 0; p < cluster->n_host_profile; p++) {
+        const struct cluster as = cluster_with_host(cluster, &cluster->host_profiles[p]);
+        struct cJSON *object = json_add_object(array, NULL);
+        json_add_string(object, "name", cluster->host_profiles[p].name);
+        struct cJSON *rates = json_add_array(object, "rates");
+        for (uint32_t i = 0; i < n_cluster_rate_fields; i++)
+            if (!strcmp(cluster_rate_fields[i].section, "host"))
+                add_rate_json(&as, &cluster_rate_fields[i], rates);
+    }
+}
+
 static void add_prices_json(const struct cluster *cluster, struct cJSON *root)
 {
     struct cJSON *prices = json_add_object(root, "prices");
@@ -93,5 +110,7 @@ struct cJSON *cluster_to_json(const struct cluster *cluster)
         add_prices_json(cluster, root);
     else
         add_rates_json(cluster, root);
+    if (cluster->n_host_profile > 0)
+        add_hosts_json(cluster, root);
     return root;
 }

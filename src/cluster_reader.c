@@ -268,24 +268,38 @@ size_t cluster_rate_sections(const char **names)
     return n;
 }
 
+static enum status read_fields(const struct cluster_reader *r, const struct json_at *section,
+                               size_t first, size_t end)
+{
+    const char *keys[N_RATE] = {NULL};
+
+    for (size_t i = first; i < end; i++)
+        keys[i - first] = cluster_rate_fields[i].key;
+    enum status status = cluster_check_object(section, keys, end - first, r->err);
+    for (size_t i = first; i < end && !status; i++)
+        status = read_rate(r, section, &cluster_rate_fields[i]);
+    return status;
+}
+
+enum status cluster_read_section(const struct cluster_reader *r, const struct json_at *section,
+                                 const char *name)
+{
+    size_t first = 0;
+    while (strcmp(cluster_rate_fields[first].section, name) != 0)
+        first = section_end(first);
+    return read_fields(r, section, first, section_end(first));
+}
+
 static enum status read_section(const struct cluster_reader *r, const struct json_at *root,
                                 size_t first, size_t end)
 {
     const char *name = cluster_rate_fields[first].section;
-    const char *keys[N_RATE];
     struct json_at section;
-    enum status status;
 
     if (r->has_base && !json_has(root, name))
         return STATUS_OK;
-    for (size_t i = first; i < end; i++)
-        keys[i - first] = cluster_rate_fields[i].key;
-    if ((status = json_get(root, name, &section, r->err)) ||
-        (status = cluster_check_object(&section, keys, end - first, r->err)))
-        return status;
-    for (size_t i = first; i < end && !status; i++)
-        status = read_rate(r, &section, &cluster_rate_fields[i]);
-    return status;
+    const enum status status = json_get(root, name, &section, r->err);
+    return status ? status : read_fields(r, &section, first, end);
 }
 
 enum status cluster_read_rates(const struct cluster_reader *r, const struct json_at *root)

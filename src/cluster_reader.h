@@ -21,10 +21,16 @@ struct cluster_reader {
 enum status cluster_read_gpu(const struct cluster_reader *r, const struct json_at *root);
 enum status cluster_read_rates(const struct cluster_reader *r, const struct json_at *root);
 enum status cluster_read_collectives(const struct cluster_reader *r, const struct json_at *root);
+/* After the rates: a profile stands on them. */
+enum status cluster_read_hosts(const struct cluster_reader *r, const struct json_at *root);
 enum status cluster_read_prices(const struct cluster_reader *r, const struct json_at *root);
 
 /* Names of the sections of rates, each once; room for n_cluster_rate_fields. Returns how many. */
 size_t cluster_rate_sections(const char **names);
+
+/* The rates of section name, from an object that stands elsewhere. */
+enum status cluster_read_section(const struct cluster_reader *r, const struct json_at *section,
+                                 const char *name);
 
 /* Below: one value at a time, shared by the readers. */
 

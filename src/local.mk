@@ -187,6 +187,7 @@ src_libcore_a_SOURCES = \
 	src/cluster.h \
 	src/cluster_file.c \
 	src/cluster_file.h \
+	src/cluster_hosts.c \
 	src/cluster_json.c \
 	src/cluster_json.h \
 	src/cluster_prices.c \

@@ -47,6 +47,7 @@
     X(attention, "attention", "")           \
     X(loss, "loss", "")                     \
     X(optimizer, "optimizer", "")           \
+    X(torch, "torch", "")                   \
     X(param_dtype, "param_dtype", "bf16")   \
     X(reduce_dtype, "reduce_dtype", "fp32") \
     X(linear_fp8, "linear_fp8", "no")       \

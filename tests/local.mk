@@ -138,6 +138,7 @@ c_tests = \
 	tests/chrome_groups.t \
 	tests/chrome_random.t \
 	tests/cluster.t \
+	tests/cluster_hosts.t \
 	tests/collective_fit.t \
 	tests/compare.t \
 	tests/convert.t \
@@ -270,6 +271,7 @@ tests_chrome_t_SOURCES = tests/chrome.c
 tests_chrome_groups_t_SOURCES = tests/chrome_groups.c
 tests_chrome_random_t_SOURCES = tests/chrome_random.c
 tests_cluster_t_SOURCES = tests/cluster.c
+tests_cluster_hosts_t_SOURCES = tests/cluster_hosts.c
 tests_collective_fit_t_SOURCES = tests/collective_fit.c
 tests_compare_t_SOURCES = tests/compare.c
 tests_convert_t_SOURCES = tests/convert.c

@@ -112,6 +112,12 @@ validate --calibrated "$tmp/calibrated" --json
 ok "a file may be of one GPU of a platform" is \
     "$(sed -n 's/.*"predicted_s":[[:blank:]]*\([0-9.]*\).*/\1/p' "$tmp/out" | sort -u | wc -l)" 1
 
+# the release of PyTorch: what issuing costs
+sed 's/^id/torch,id/; 2,$s/^/2.4,/' "$tmp/runs.csv" >"$tmp/torch.csv"
+run validate "$tmp/torch.csv" --json
+ok "a row's torch is a host profile" is "$(field command | grep -c -- '--host torch-2.4 ')" 1
+ok "with which it is predicted" test "$(field predicted_s)" != null
+
 # files
 echo id,speed >"$tmp/runs.csv"
 ok "an unknown column: exit code 4" complains 4 "line 1: unknown column 'speed'" validate "$tmp/runs.csv"

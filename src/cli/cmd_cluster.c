@@ -66,20 +66,39 @@ static void add_valid(const struct rate *rate, struct text *out)
     }
 }
 
+static void add_rate(const struct cluster *cluster, const struct rate_field *field,
+                     const struct term *term, struct text *out)
+{
+    const struct rate *rate = cluster_rate(cluster, field);
+    text_add(out, "  %s.%s", field->section, field->key);
+    text_pad(out, KEY_COLUMNS + 2);
+    for (unsigned spread = 0; spread < SPREAD_N; spread++)
+        text_add(out, "%12.6g", rate->at[spread] / field->unit);
+    text_add(out, "\n");
+    add_source(term, rate->source, out);
+    add_valid(rate, out);
+}
+
 static void add_rates(const struct cluster *cluster, const struct term *term, struct text *out)
 {
     text_add(out, "\n%s%-*s%12s%12s%12s%s\n", term->strong, KEY_COLUMNS + 2, "rates", "low", "mid",
              "high", term->plain);
-    for (uint32_t i = 0; i < n_cluster_rate_fields; i++) {
-        const struct rate_field *field = &cluster_rate_fields[i];
-        const struct rate *rate = cluster_rate(cluster, field);
-        text_add(out, "  %s.%s", field->section, field->key);
-        text_pad(out, KEY_COLUMNS + 2);
-        for (unsigned spread = 0; spread < SPREAD_N; spread++)
-            text_add(out, "%12.6g", rate->at[spread] / field->unit);
-        text_add(out, "\n");
-        add_source(term, rate->source, out);
-        add_valid(rate, out);
+    for (uint32_t i = 0; i < n_cluster_rate_fields; i++)
+        add_rate(cluster, &cluster_rate_fields[i], term, out);
+}
+
+/* Where a profile differs from the cluster's own host. */
+static void add_hosts(const struct cluster *cluster, const struct term *term, struct text *out)
+{
+    for (uint32_t p = 0; p < cluster->n_host_profile; p++) {
+        const struct cluster as = cluster_with_host(cluster, &cluster->host_profiles[p]);
+        text_add(out, "\n%s--host %s%s\n", term->strong, cluster->host_profiles[p].name,
+                 term->plain);
+        for (uint32_t i = 0; i < n_cluster_rate_fields; i++) {
+            const struct rate_field *field = &cluster_rate_fields[i];
+            if (cluster_rate(&as, field)->source != cluster_rate(cluster, field)->source)
+                add_rate(&as, field, term, out);
+        }
     }
 }
 
@@ -149,6 +168,7 @@ static void show_text(const struct cluster *cluster, const struct term *term, st
     } else {
         add_rates(cluster, term, out);
         add_collectives(cluster, term, out);
+        add_hosts(cluster, term, out);
     }
 }
 

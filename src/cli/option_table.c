@@ -131,6 +131,11 @@ const struct option_info option_table[OPTION_N] = {
         "nic", STEP & ~COMMAND_RUN, OPTION_REAL, "GBIT/S", .otherwise = "the cluster's",
         .in_force = true,
         .help = "what a GPU's network adapter carries one way, in Gbit/s"},
+    [OPTION_HOST] = {
+        "host", STEP & ~COMMAND_RUN, OPTION_TEXT, "PROFILE", .otherwise = "the cluster's",
+        .in_force = true,
+        .help = "what issuing costs: a profile of the cluster, which 'cluster show' has, as torch-2.4 "
+                "or native, our own loop; of a release of PyTorch the newest that is no newer, or the oldest"},
     [OPTION_GPUS] = {
         "gpus", UNITS & ~COMMAND_RUN, OPTION_COUNT, "N", .least = 1, .most = PLAN_MAX_RANKS,
         .initial = "8", .in_force = true, .help = "GPUs in all; each is one rank"},

@@ -36,6 +36,7 @@ enum command_bits {
 enum option_id {
     OPTION_CLUSTER,
     OPTION_NIC,
+    OPTION_HOST,
     OPTION_GPUS,
     OPTION_RANKS,
     OPTION_NODES,

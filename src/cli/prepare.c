@@ -208,6 +208,8 @@ enum status prepare_open(const struct options *options, const char *model_json,
     if (status == STATUS_OK && option_given(options, OPTION_NIC))
         status =
             cluster_set_nic(&out->cluster, options->values[OPTION_NIC].real, &out->opened, err);
+    if (status == STATUS_OK && option_given(options, OPTION_HOST))
+        status = cluster_set_host(&out->cluster, option_text(options, OPTION_HOST), err);
     if (status == STATUS_OK && option_given(options, OPTION_WITHOUT))
         status = leave_out(option_number(options, OPTION_WITHOUT), &out->cluster, err);
     if (status != STATUS_OK)

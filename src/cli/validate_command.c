@@ -116,6 +116,8 @@ static void add_cluster(struct builder *b, const struct measured_run *run, const
     add(b, "cluster", find_cluster(b, run, clusters));
     if (run->nic_gbps_per_gpu > 0)
         add(b, "nic", arena_printf(b->arena, "%.15g", run->nic_gbps_per_gpu));
+    if (*run->torch)
+        add(b, "host", arena_printf(b->arena, "torch-%s", run->torch));
     add_count(b, "gpus", run->gpus);
     add_count(b, "nodes", (run->gpus + run->gpus_per_node - 1) / run->gpus_per_node);
     if (run->replicate > 1)
