@@ -68,6 +68,12 @@ static enum status check_kernels(const struct cluster *cluster, const struct pla
 
     if (cluster->has_prices)
         return STATUS_OK;
+    if (rates.gemm_flops == 0)
+        return err_set(err, STATUS_USAGE, "cluster '%s' has no rates for compute in fp32%s",
+                       cluster->name, options->tf32 ? " with products in tf32" : "");
+    if (options->linear_fp8 && options->policy.param == DTYPE_FP32)
+        return err_set(err, STATUS_USAGE,
+                       "products in fp8 have inputs in bf16, take --param-dtype bf16");
     if (options->linear_fp8 && rates.fp8_flops == 0)
         return err_set(err, STATUS_USAGE, "cluster '%s' has no rates for products in fp8",
                        cluster->name);
@@ -85,9 +91,6 @@ static enum status check_plan(const struct cluster *cluster, const struct plan *
                        "%" PRIu64 " GPUs in a node, cluster '%s' has %" PRIu64
                        ": ask for more nodes",
                        plan->gpus_per_node, cluster->name, cluster->max_gpus_per_node);
-    if (!cluster->has_prices && plan->param_dtype != DTYPE_BF16)
-        return err_set(err, STATUS_USAGE, "cluster '%s' has no rates for compute in %s, only bf16",
-                       cluster->name, dtype_name(plan->param_dtype));
     return check_kernels(cluster, &plan->options, err);
 }
 

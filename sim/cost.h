@@ -19,6 +19,7 @@
 struct table_left {
     const char *quantity; /* "hidden"; of a row of collectives "ranks in a node" */
     const char *tables;   /* whose range it is: "gemm.derate", "collectives", "all_gather" */
+    bool has_range;       /* else it is no range: nothing was measured at all */
     uint64_t seen, min, max;
     double widening;
     const char *text; /* all of that in words */

@@ -10,13 +10,14 @@
 
 struct cost_rates {
     enum spread spread;
+    double product_bytes; /* of an element of a product: what it reads and writes */
 #define X(member, section, key, unit, more_is_faster, least, most) double member;
     CLUSTER_RATES(X)
 #undef X
 };
 struct cost_rates cost_rates_at(const struct cluster *cluster, enum spread spread);
 
-/* The same where a plan chooses its attention kernel. */
+/* The same where a plan chooses its attention kernel, and what products are computed in. */
 struct cost_rates cost_rates_of(const struct cluster *cluster, enum spread spread,
                                 const struct plan_options *options);
 

@@ -20,11 +20,17 @@ struct telling {
     uint32_t n, cap;
 };
 
-static void add(struct telling *t, struct table_left left, const char *words)
+static void add(struct telling *t, struct table_left left)
 {
     t->at = arena_grow(t->arena, t->at, &t->cap, t->n + 1, sizeof *t->at);
-    left.text = arena_printf(t->arena, "%s, wider by %.0f %%)", words, 100 * (left.widening - 1));
     t->at[t->n++] = left;
+}
+
+static void add_range(struct telling *t, struct table_left left, const char *words)
+{
+    left.has_range = true;
+    left.text = arena_printf(t->arena, "%s, wider by %.0f %%)", words, 100 * (left.widening - 1));
+    add(t, left);
 }
 
 static bool has_range(const struct rate *rate, const struct valid_range *range)
@@ -91,9 +97,9 @@ static void tell_range(struct telling *t, uint32_t field, const struct valid_ran
         range->max == UINT64_MAX
             ? arena_printf(t->arena, "%" PRIu64 " and more", range->min)
             : arena_printf(t->arena, "%" PRIu64 " to %" PRIu64, range->min, range->max);
-    add(t, left,
-        arena_printf(t->arena, "%s %" PRIu64 " (%s: known for %s", left.quantity, seen, left.tables,
-                     ends));
+    add_range(t, left,
+              arena_printf(t->arena, "%s %" PRIu64 " (%s: known for %s", left.quantity, seen,
+                           left.tables, ends));
 }
 
 static void tell_rates(struct telling *t, const struct cost_extent *extent)
@@ -122,9 +128,9 @@ static void tell_row(struct telling *t, const struct collective_row *row, enum t
         .max = row->ranks,
         .widening = cost_range_factor(ranks, row->ranks, row->ranks),
     };
-    add(t, left,
-        arena_printf(t->arena, "%s of %" PRIu64 " ranks in a node (that of %u is taken",
-                     left.tables, ranks, row->ranks));
+    add_range(t, left,
+              arena_printf(t->arena, "%s of %" PRIu64 " ranks in a node (that of %u is taken",
+                           left.tables, ranks, row->ranks));
 }
 
 /*
@@ -153,12 +159,28 @@ static void tell_rows(struct telling *t, const struct plan *plan, enum task_kind
     }
 }
 
+/* What products in FP32 reach is no measurement, whatever their sizes. */
+static void tell_fp32(struct telling *t, const struct plan_options *options)
+{
+    const struct rate *rate = options->tf32 ? &t->cluster->tf32_flops : &t->cluster->fp32_flops;
+    const char *tables = options->tf32 ? "gemm.tf32_tflops" : "gemm.fp32_tflops";
+
+    if (options->policy.param != DTYPE_FP32)
+        return;
+    add(t, (struct table_left){
+               .quantity = "products in fp32",
+               .tables = tables,
+               .widening = 1,
+               .text = arena_printf(t->arena, "products in fp32 (%s: %s)", tables, rate->source)});
+}
+
 struct tables_left cost_tables_left(const struct cluster *cluster, const struct program *program,
                                     const struct cost_extent *extent,
                                     const uint8_t row_readers[TASK_KIND_N], struct arena *arena)
 {
     struct telling t = {.cluster = cluster, .arena = arena};
 
+    tell_fp32(&t, &program->plan->options);
     tell_rates(&t, extent);
     for (int kind = 0; kind < TASK_KIND_N; kind++)
         tell_rows(&t, program->plan, (enum task_kind)kind, row_readers[kind]);

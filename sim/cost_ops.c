@@ -2,13 +2,13 @@
  * Seconds of the kernels of one GPU: products, attention, everything else; see cost_formula.h.
  *
  * Constants that belong to a formula stand here, those that belong to a GPU in its cluster file.
- * Source: spec COST sections 1 to 3. Inputs are BF16 throughout.
+ * Source: spec COST sections 1 to 3. FP16 is taken as BF16, with which it shares its peak.
  */
 #include <math.h>
 
 #include "sim/cost_formula.h"
 
-static const double BF16_BYTES = 2;
+static const double BF16_BYTES = 2, FP32_BYTES = 4;
 /* Share of the memory bandwidth that a product reaches where memory binds it (section 1). */
 static const double GEMM_MEMORY_SHARE = 0.8;
 /* Gradients of weights against products of forward, per their own m, n, k (section 1). */
@@ -20,11 +20,19 @@ static const double NARROW_HEAD = 64;
 struct cost_rates cost_rates_at(const struct cluster *cluster, enum spread spread)
 {
     return (struct cost_rates){.spread = spread,
+                               .product_bytes = BF16_BYTES,
 #define X(member, section, key, unit, more_is_faster, least, most) \
     .member = cluster->member.at[spread],
                                CLUSTER_RATES(X)
 #undef X
     };
+}
+
+/* At the share of the peak that BF16 reaches: nothing but the peak is known (section 1). */
+static void take_fp32(struct cost_rates *rates, bool tf32)
+{
+    rates->gemm_flops = tf32 ? rates->tf32_flops : rates->fp32_flops;
+    rates->product_bytes = FP32_BYTES;
 }
 
 /* The factor of narrow heads was measured on kernels that came after Triton's (section 2). */
@@ -38,6 +46,8 @@ struct cost_rates cost_rates_of(const struct cluster *cluster, enum spread sprea
                                          [ATTENTION_TRITON_2023] = rates.triton_2023_derate};
 
     rates.attention_derate = derates[options->attention];
+    if (options->policy.param == DTYPE_FP32)
+        take_fp32(&rates, options->tf32);
     if (options->attention == ATTENTION_TRITON_2023)
         rates.attention_head64 = 1;
     return rates;
@@ -47,7 +57,7 @@ double cost_gemm_s(const struct cost_rates *r, double m, double n, double k)
 {
     const double flops_s =
         2 * m * n * (k + r->gemm_k0) / (r->gemm_flops * r->gemm_efficiency * r->gemm_derate);
-    const double bytes = (m * k + k * n + m * n) * BF16_BYTES;
+    const double bytes = (m * k + k * n + m * n) * r->product_bytes;
     return r->gemm_start_s + fmax(flops_s, bytes / (GEMM_MEMORY_SHARE * r->memory_bytes_per_s));
 }
 
@@ -110,6 +120,7 @@ double cost_op_fp8_s(const struct cost_rates *r, const struct op *op)
         .gemm_derate = r->fp8_derate,
         .gemm_k0 = r->gemm_k0,
         .memory_bytes_per_s = r->memory_bytes_per_s,
+        .product_bytes = r->product_bytes,
     };
 
     if (op_kind_cost(op->kind) != COST_GEMM)

@@ -66,6 +66,8 @@ struct rate {
     X(fp8_flops, "gemm", "fp8_tflops", 1e12, true, 0, 1e6)                      \
     X(fp8_efficiency, "gemm", "fp8_efficiency", 1, true, 1e-2, 1)               \
     X(fp8_derate, "gemm", "fp8_derate", 1, true, 1e-2, 2)                       \
+    X(fp32_flops, "gemm", "fp32_tflops", 1e12, true, 0, 1e6)                    \
+    X(tf32_flops, "gemm", "tf32_tflops", 1e12, true, 0, 1e6)                    \
     X(attention_efficiency, "attention", "efficiency", 1, true, 1e-2, 1)        \
     X(attention_s0, "attention", "s0_tokens", 1, false, 0, 1e5)                 \
     X(attention_head64, "attention", "head64_factor", 1, true, 1e-2, 2)         \

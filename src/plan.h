@@ -123,6 +123,7 @@ struct plan_options {
     enum norm_kind norm;
     enum loss_kind loss;
     enum attention attention;
+    bool tf32;       /* products of FP32 round their inputs to TF32; changes times alone */
     bool linear_fp8; /* linear layers of blocks multiply in FP8; changes times alone */
     struct policy_options policy;
     enum microbatches sync;       /* set_requires_gradient_sync */

@@ -421,7 +421,7 @@ static void test_bounds(void)
     }
     is_int(odd, 0, "every rate has bounds, a share of a data sheet those of a share");
     is_int(shares, 12, "twelve rates are such shares");
-    is_int(absent, 4, "four rates may be 0: products in FP8 and three kernels of attention");
+    is_int(absent, 6, "six may be 0: products in FP8, FP32, TF32, three kernels of attention");
 }
 
 static void test_names(struct arena *arena)

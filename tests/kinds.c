@@ -125,6 +125,29 @@ static void test_fp8(const struct cluster *h100)
     is_near(cost_op_fp8_s(&r, &op), cost_op_s(&r, &op), 1e-12, "other operators cost the same");
 }
 
+/* ---- products in FP32 ---------------------------------------------------------------------- */
+
+static void test_fp32(const struct cluster *h100)
+{
+    static const struct {
+        bool tf32;
+        double tflops;
+    } cases[] = {{false, 67}, {true, 494.5}};
+    const double m = 16384, n = 4096, k = 14336;
+    const struct op op = {.kind = OP_MM, .m = 16384, .n = 4096, .k = 14336};
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct plan_options options = {.tf32 = cases[i].tf32,
+                                             .policy = {.param = DTYPE_FP32}};
+        const struct cost_rates r = cost_rates_of(h100, SPREAD_MID, &options);
+        is_near(cost_op_s(&r, &op),
+                2.4e-6 + 2 * m * n * (k + 120) / (cases[i].tflops * 1e12 * 0.783 * 0.85), 1e-9,
+                "%g TFLOP/s at the share that bf16 reaches", cases[i].tflops);
+        is_near(cost_gemm_s(&r, 1, n, k), 2.4e-6 + (k + n * k + n) * 4 / (0.8 * 3.35e12), 1e-9,
+                "or four bytes an element at the bandwidth");
+    }
+}
+
 /* ---- whole programs ------------------------------------------------------------------------ */
 
 static int64_t price_of(const struct made *made, const struct cluster *cluster, enum task_kind kind,
@@ -233,21 +256,31 @@ static void test_optimizers(const struct cluster *h100)
 static void test_refused(const struct cluster *a100)
 {
     static const struct {
-        struct plan_options change;
+        enum dtype param;
+        bool fp8, tf32;
+        enum attention attention;
         const char *told;
-    } cases[] = {{{.linear_fp8 = true}, "no rates for products in fp8"},
-                 {{.attention = ATTENTION_FA3}, "no rates for this attention kernel"}};
+    } cases[] = {
+        {DTYPE_BF16, true, false, ATTENTION_SDPA, "no rates for products in fp8"},
+        {DTYPE_FP32, true, false, ATTENTION_SDPA, "inputs in bf16"},
+        {DTYPE_FP32, false, true, ATTENTION_SDPA, "fp32 with products in tf32"},
+        {DTYPE_BF16, false, true, ATTENTION_FA3, "no rates for this attention kernel"},
+    };
+    struct cluster old = *a100;
 
+    old.tf32_flops = (struct rate){.at = {0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct plan_options options = plan_options_default();
         struct prices prices;
         struct err err = {0};
         struct made made;
-        options.linear_fp8 = cases[i].change.linear_fp8;
-        options.attention = cases[i].change.attention;
+        options.policy.param = cases[i].param;
+        options.linear_fp8 = cases[i].fp8;
+        options.tf32 = cases[i].tf32;
+        options.attention = cases[i].attention;
         make_init(&made, "llama3-8b", 1, &options);
-        is_int(cost_price(a100, SPREAD_MID, &made.program, &arena, &prices, &err), STATUS_USAGE,
-               "an A100 refuses it");
+        is_int(cost_price(&old, SPREAD_MID, &made.program, &arena, &prices, &err), STATUS_USAGE,
+               "an A100 without TF32 refuses it");
         ok(strstr(err.text, cases[i].told) != NULL, "with what it lacks (got '%s')", err.text);
         make_release(&made);
     }
@@ -290,6 +323,7 @@ int main(void)
     const struct cluster h100 = open_cluster("h100-sxm"), a100 = open_cluster("a100-sxm-80g");
     test_losses();
     test_attention(&h100, &a100);
+    test_fp32(&h100);
     test_fp8(&h100);
     test_cost_only(&h100);
     test_optimizers(&h100);

@@ -55,6 +55,18 @@ ok "and for every plan in JSON" is "$(grep -c '"quantity":.*"hidden"' "$tmp/out"
 run plan "$tmp/wide.json" --seq 4096 --batch 4 --no-db --gpus 12 --nodes 2 --reshard yes,3
 ok "plan tells those of every plan" tells "all_gather of 3 ranks in a node (that of 4 is taken"
 
+# Of products in FP32 nothing but a data sheet is known.
+wide="$tmp/wide.json --seq 4096 --batch 4 --no-db --param-dtype fp32"
+run sim $wide
+ok "sim tells that products in FP32 were not measured" tells "products in fp32 (gemm.fp32_tflops: data sheet"
+run plan $wide --fp32-products high --units block,whole
+ok "plan of TF32" tells "products in fp32 (gemm.tf32_tflops: data sheet"
+run sim $wide --json
+ok "in JSON it has no range" is "$(grep -c '"seen"' "$tmp/out")" 0
+slow=$(field mid)
+run sim $wide --fp32-products high --json
+ok "tensor cores are faster" test "$slow" -gt "$((3 * $(field mid)))"
+
 cat >"$tmp/runs.csv" <<END
 id,platform,model,gpu,gpus,micro_batch,seq_len,step_s,trust,split
 far,p,$tmp/narrow.json,h100-sxm,8,1,300000,9,high,test

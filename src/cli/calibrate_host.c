@@ -40,6 +40,8 @@ static void set_rest(struct cluster *out)
     out->fp8_flops = calibrate_value(0, other);
     out->fp8_efficiency = calibrate_value(1, other);
     out->fp8_derate = calibrate_value(1, other);
+    out->fp32_flops = calibrate_value(0, "not measured");
+    out->tf32_flops = calibrate_value(0, other);
     out->fa3_derate = calibrate_value(0, other);
     out->fa4_derate = calibrate_value(0, other);
     out->triton_2023_derate = calibrate_value(0, other);

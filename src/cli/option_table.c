@@ -56,6 +56,7 @@ static const char *const loss_words[] = {LOSSES(X) NULL};
 static const char *const attention_words[] = {ATTENTIONS(X) NULL};
 #undef X
 static const char *const linear_dtype_words[] = {"bf16", "fp8", NULL};
+static const char *const fp32_product_words[] = {"highest", "high", NULL};
 static const char *const positions_words[] = {"seq", NULL};
 static const char *const norm_words[] = {
     [NORM_FUSED] = "fused", [NORM_COMPOSITE] = "composite", NULL};
@@ -352,6 +353,11 @@ const struct option_info option_table[OPTION_N] = {
         .otherwise = "bf16", .in_force = true,
         .help = "what linear layers of blocks multiply in; fp8: inputs are cast at each product "
                 "with scales of their own; only times change"},
+    [OPTION_FP32_PRODUCTS] = {
+        "fp32-products", STEP & ~COMMAND_RUN, OPTION_WORD, .words = fp32_product_words,
+        .otherwise = "highest", .in_force = true,
+        .help = "torch.set_float32_matmul_precision, where parameters are computed in fp32; high: "
+                "products round to TF32 and run on tensor cores; only times change"},
     [OPTION_ALLOCATOR] = {
         "allocator", STEP, OPTION_WORD, .words = allocator_words, .initial = "caching",
         .list = true, .in_force = true, .help = "PyTorch's caching allocator, or its expandable segments"},

@@ -111,6 +111,7 @@ struct plan_options prepare_plan_options(const struct options *options,
     out.norm = (enum norm_kind)option_number(options, OPTION_NORM);
     out.loss = (enum loss_kind)option_number(options, OPTION_LOSS);
     out.attention = (enum attention)option_number(options, OPTION_ATTENTION);
+    out.tf32 = option_number(options, OPTION_FP32_PRODUCTS);
     out.linear_fp8 = option_number(options, OPTION_LINEAR_DTYPE);
     out.workspace_bytes = cluster->workspace_bytes;
     return out;

@@ -43,9 +43,11 @@ void sim_report_left_json(const struct tables_left *left, const char *words_key,
         struct cJSON *range = json_add_object(array, NULL);
         json_add_string(range, "quantity", table->quantity);
         json_add_string(range, "tables", table->tables);
-        json_add_u64(range, "seen", table->seen);
-        json_add_u64(range, "min", table->min);
-        if (table->max != UINT64_MAX)
+        if (table->has_range) {
+            json_add_u64(range, "seen", table->seen);
+            json_add_u64(range, "min", table->min);
+        }
+        if (table->has_range && table->max != UINT64_MAX)
             json_add_u64(range, "max", table->max);
         json_add_number(range, "widening", table->widening, DIGITS);
     }
