@@ -278,7 +278,7 @@ static void test_leaves_table(const struct cluster *h100, const struct cluster *
                  "(compute.straggler_per_doubling: known for 1 to 512, wider by 10 %)");
     check_leaves(h200, "llama2-7b", 4096, 1024, "gpus 1024 (compute.straggler_per_d");
     check_leaves(h100, "llama2-7b", 4096, 6, "all_gather of 6 ranks in a node (that of 8");
-    check_leaves(h200, "llama2-7b", 4096, 4, "reduce_scatter of 4 ranks in a node (that of 8");
+    check_leaves(h200, "llama2-7b", 4096, 3, "reduce_scatter of 3 ranks in a node (that of 4");
     check_leaves(h200, "llama2-7b", 4096, 1, NULL);
 }
 

@@ -68,10 +68,10 @@ static struct cluster open_cluster(const char *name, struct arena *arena)
 
 static const struct gpu {
     const char *cluster, *in_data;
+    double products_pct; /* half of them are within so much; 0: the data has none */
 } gpus[] = {
-    {"h100-sxm", "h100_sxm"},
-    {"h200-sxm", "h200_sxm"},
-    {"a100-sxm-80g", "a100_sxm"},
+    {"h100-sxm", "h100_sxm", 3.8}, {"h200-sxm", "h200_sxm", 3.8}, {"a100-sxm-80g", "a100_sxm", 3.8},
+    {"b200-sxm", "b200_sxm", 4.6}, {"gb200", "gb200", 0},
 };
 
 /* gpu,dtype,m,n,k,n_sources,median_us,… */
@@ -91,9 +91,10 @@ static void test_gemm(FILE *data, const struct gpu *gpu, struct arena *arena, st
             !strcmp(name, gpu->in_data) && !strcmp(dtype, "bf16") && m >= 1024)
             add_error(errors, cost_gemm_s(&r, m, n, k), us * 1e-6);
     }
-    const double error = median_size(errors);
-    ok(errors->n > 1000 && error < 0.038, "%s: half of %zu products are within 3.8 %% (%.2f %%)",
-       gpu->cluster, errors->n, 100 * error);
+    const double error_pct = 100 * median_size(errors);
+    ok(errors->n > 1000 && error_pct < gpu->products_pct,
+       "%s: half of %zu products are within %.1f %% (%.2f %%)", gpu->cluster, errors->n,
+       gpu->products_pct, error_pct);
 }
 
 /* gpu,nodes,gpus,collective,dtype,bytes,time_us,…; int8 rows repeat those of half */
@@ -124,8 +125,8 @@ static void test_row(FILE *data, const struct gpu *gpu, const struct cost_rates 
 
     read_row(data, gpu, r, row, 0, errors);
     const double error = median_size(errors);
-    ok(errors->n > 20 && error < 0.056,
-       "%s: half of %zu points of %s on %u are within 5.6 %% (%.2f %%)", gpu->cluster, errors->n,
+    ok(errors->n > 20 && error < 0.057,
+       "%s: half of %zu points of %s on %u are within 5.7 %% (%.2f %%)", gpu->cluster, errors->n,
        kind, row->ranks, 100 * error);
 
     read_row(data, gpu, r, row, 64 << 20, errors);
@@ -159,7 +160,8 @@ int main(void)
 
     arena_init(&arena);
     for (size_t i = 0; i < sizeof gpus / sizeof *gpus && gemm && nccl; i++) {
-        test_gemm(gemm, &gpus[i], &arena, &errors);
+        if (gpus[i].products_pct > 0)
+            test_gemm(gemm, &gpus[i], &arena, &errors);
         test_collectives(nccl, &gpus[i], &arena, &errors);
     }
     arena_release(&arena);
