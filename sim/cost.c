@@ -43,6 +43,7 @@ struct pricing {
     enum spread spread;
     struct cost_ranges ranges;
     struct cost_extent of_plan, extent; /* what each price asks for; what any of them does */
+    double factors[COST_TABLE_N];       /* how much wider of_plan alone makes each table */
     uint8_t row_readers[TASK_KIND_N];   /* bits of the communicators that read a row of the kind */
     struct body_price *bodies;          /* by body */
     struct unit_price *units;           /* by kind and unit shape; the last shape is NO_UNIT's */
@@ -109,29 +110,14 @@ static bool multiplies_in_fp8(const struct pricing *p, const struct body_pair *p
     return p->program->plan->options.linear_fp8 && pair && pair->kind != BODY_HEAD;
 }
 
-static enum cost_table table_of(const struct op *op)
-{
-    switch (op_kind_cost(op->kind)) {
-    case COST_GEMM:
-        return COST_TABLE_GEMM;
-    case COST_ATTENTION:
-    case COST_DELTA_RULE:
-        return COST_TABLE_ATTENTION;
-    case COST_MEMORY:
-        break;
-    }
-    return COST_TABLE_MEMORY;
-}
-
 /* At this end of the spread, farther out where it is read outside of its table. */
 static double op_s(struct pricing *p, const struct op *op, bool fp8)
 {
     const double seconds = fp8 ? cost_op_fp8_s(&p->rates, op) : cost_op_s(&p->rates, op);
-    struct cost_extent extent = p->of_plan;
+    const double of_plan = p->factors[cost_table_of(op)];
 
-    cost_extent_op(&extent, op);
-    cost_extent_add(&p->extent, &extent);
-    return cost_widened(seconds, cost_table_factor(&p->ranges, table_of(op), &extent), p->spread);
+    cost_extent_op(&p->extent, op);
+    return cost_widened(seconds, fmax(of_plan, cost_op_factor(&p->ranges, op)), p->spread);
 }
 
 /* What a full recompute that does not stop early adds: the last product of forward. */
@@ -205,13 +191,12 @@ static enum status price_body(struct pricing *p, const struct task *task, struct
 static double collective_factor(struct pricing *p, struct comm_ranks ranks,
                                 const struct collective_row *row)
 {
-    struct cost_extent extent = p->of_plan;
+    const double network =
+        fmax(p->factors[COST_TABLE_NETWORK], cost_collective_factor(&p->ranges, ranks));
 
     if (collective_row_nodes(row) > 1)
         return 1;
-    cost_extent_collective(&extent, ranks);
-    cost_extent_add(&p->extent, &extent);
-    const double network = cost_table_factor(&p->ranges, COST_TABLE_NETWORK, &extent);
+    cost_extent_collective(&p->extent, ranks);
     if (ranks.per_node == 1)
         return network;
     return fmax(network, cost_range_factor(ranks.per_node, row->ranks, row->ranks));
@@ -243,7 +228,7 @@ static double task_s(struct pricing *p, const struct task *task)
     if (task_kind_is_collective(kind))
         return collective_s(p, task, kind);
     return cost_widened(cost_unit_task_s(&p->rates, p->program, task),
-                        cost_table_factor(&p->ranges, COST_TABLE_COPIES, &p->of_plan), p->spread);
+                        p->factors[COST_TABLE_COPIES], p->spread);
 }
 
 /* Several kernels of one unit task are taken as equal, so that the last is an even share. */
@@ -351,6 +336,8 @@ static void take_rates(struct pricing *p)
     cost_extent_init(&p->of_plan, p->program->plan);
     p->extent = p->of_plan;
     cost_ranges_init(&p->ranges, p->cluster);
+    for (int table = 0; table < COST_TABLE_N; table++)
+        p->factors[table] = cost_table_factor(&p->ranges, (enum cost_table)table, &p->of_plan);
     widen_rates(p);
     p->straggler_factor = cost_straggler_factor(&p->rates, (double)p->program->plan->world);
 }

@@ -57,16 +57,6 @@ void cost_extent_collective(struct cost_extent *extent, struct comm_ranks ranks)
     see(extent, QUANTITY_RANKS, ranks.ranks);
 }
 
-void cost_extent_add(struct cost_extent *extent, const struct cost_extent *other)
-{
-    for (int q = 0; q < QUANTITY_N; q++) {
-        if (other->min[q] > other->max[q])
-            continue;
-        see(extent, (enum quantity)q, other->min[q]);
-        see(extent, (enum quantity)q, other->max[q]);
-    }
-}
-
 static void narrow(struct cost_extent *table, const struct rate *rate)
 {
     for (uint32_t i = 0; i < rate->n_valid; i++) {
@@ -77,15 +67,24 @@ static void narrow(struct cost_extent *table, const struct rate *rate)
     }
 }
 
+static void narrow_table_of(struct cost_ranges *ranges, const struct rate_field *field,
+                            const struct rate *rate)
+{
+    for (int t = 0; t < COST_TABLE_N; t++)
+        if (!strcmp(field->section, table_sections[t]))
+            narrow(&ranges->tables[t], rate);
+}
+
 void cost_ranges_init(struct cost_ranges *ranges, const struct cluster *cluster)
 {
     *ranges = (struct cost_ranges){0};
-    for (int t = 0; t < COST_TABLE_N; t++) {
+    for (int t = 0; t < COST_TABLE_N; t++)
         for (int q = 0; q < QUANTITY_N; q++)
             ranges->tables[t].max[q] = UINT64_MAX;
-        for (uint32_t f = 0; f < n_cluster_rate_fields; f++)
-            if (!strcmp(cluster_rate_fields[f].section, table_sections[t]))
-                narrow(&ranges->tables[t], cluster_rate(cluster, &cluster_rate_fields[f]));
+    for (uint32_t f = 0; f < n_cluster_rate_fields; f++) {
+        const struct rate *rate = cluster_rate(cluster, &cluster_rate_fields[f]);
+        if (rate->n_valid > 0)
+            narrow_table_of(ranges, &cluster_rate_fields[f], rate);
     }
 }
 
@@ -102,21 +101,67 @@ double cost_range_factor(uint64_t value, uint64_t min, uint64_t max)
 static double extent_factor(const struct cost_extent *extent, int quantity, uint64_t min,
                             uint64_t max)
 {
-    if (extent->min[quantity] > extent->max[quantity])
+    const uint64_t low = extent->min[quantity], high = extent->max[quantity];
+
+    if (low > high || (low >= min && high <= max))
         return 1;
-    return fmax(cost_range_factor(extent->min[quantity], min, max),
-                cost_range_factor(extent->max[quantity], min, max));
+    return fmax(cost_range_factor(low, min, max), cost_range_factor(high, min, max));
 }
 
 double cost_table_factor(const struct cost_ranges *ranges, enum cost_table table,
-                         const struct cost_extent *extent)
+                         const struct cost_extent *of_plan)
 {
     const struct cost_extent *range = &ranges->tables[table];
     double factor = 1;
 
     for (int q = 0; q < QUANTITY_N; q++)
-        factor = fmax(factor, extent_factor(extent, q, range->min[q], range->max[q]));
+        factor = fmax(factor, extent_factor(of_plan, q, range->min[q], range->max[q]));
     return factor;
+}
+
+static double value_factor(const struct cost_ranges *ranges, enum cost_table table,
+                           enum quantity quantity, uint64_t value)
+{
+    const struct cost_extent *range = &ranges->tables[table];
+    return cost_range_factor(value, range->min[quantity], range->max[quantity]);
+}
+
+enum cost_table cost_table_of(const struct op *op)
+{
+    switch (op_kind_cost(op->kind)) {
+    case COST_GEMM:
+        return COST_TABLE_GEMM;
+    case COST_ATTENTION:
+    case COST_DELTA_RULE:
+        return COST_TABLE_ATTENTION;
+    case COST_MEMORY:
+        break;
+    }
+    return COST_TABLE_MEMORY;
+}
+
+double cost_op_factor(const struct cost_ranges *ranges, const struct op *op)
+{
+    const enum cost_table table = cost_table_of(op);
+
+    switch (op_kind_cost(op->kind)) {
+    case COST_GEMM:
+        return fmax(value_factor(ranges, table, QUANTITY_GEMM_DIM, op->m),
+                    fmax(value_factor(ranges, table, QUANTITY_GEMM_DIM, op->n),
+                         value_factor(ranges, table, QUANTITY_GEMM_DIM, op->k)));
+    case COST_ATTENTION:
+        return fmax(value_factor(ranges, table, QUANTITY_ATTENTION_ROWS, op->m),
+                    value_factor(ranges, table, QUANTITY_HEAD_DIM, op->k));
+    case COST_DELTA_RULE:
+    case COST_MEMORY:
+        break;
+    }
+    return 1;
+}
+
+double cost_collective_factor(const struct cost_ranges *ranges, struct comm_ranks ranks)
+{
+    return value_factor(ranges, COST_TABLE_NETWORK, QUANTITY_RANKS, ranks.ranks);
 }
 
 double cost_rate_factor(const struct rate *rate, const struct cost_extent *extent)

@@ -20,9 +20,6 @@ struct cost_extent { /* smallest and largest seen; min > max: not seen */
 void cost_extent_init(struct cost_extent *extent, const struct plan *plan);
 void cost_extent_op(struct cost_extent *extent, const struct op *op);
 void cost_extent_collective(struct cost_extent *extent, struct comm_ranks ranks);
-/* Grows to hold the other too. */
-void cost_extent_add(struct cost_extent *extent, const struct cost_extent *other);
-
 /* X(ENUM, section of the cluster file) */
 #define COST_TABLES(X)        \
     X(GEMM, "gemm")           \
@@ -37,6 +34,7 @@ enum cost_table {
 #undef X
         COST_TABLE_N
 };
+enum cost_table cost_table_of(const struct op *op);
 
 /* By table and quantity where all ranges of the table's rates overlap. */
 struct cost_ranges {
@@ -55,9 +53,12 @@ void cost_ranges_init(struct cost_ranges *ranges, const struct cluster *cluster)
  */
 double cost_range_factor(uint64_t value, uint64_t min, uint64_t max);
 
-/* Of one price of the table. */
+/* Of every price of the table: by what holds for all of a plan. */
 double cost_table_factor(const struct cost_ranges *ranges, enum cost_table table,
-                         const struct cost_extent *extent);
+                         const struct cost_extent *of_plan);
+/* By what one operator, one collective asks for beside that; the larger of the two counts. */
+double cost_op_factor(const struct cost_ranges *ranges, const struct op *op);
+double cost_collective_factor(const struct cost_ranges *ranges, struct comm_ranks ranks);
 /* Of a rate that no kernel is priced by alone, by its own ranges. */
 double cost_rate_factor(const struct rate *rate, const struct cost_extent *extent);
 /* The number at this end of the spread; less is faster. */
