@@ -32,6 +32,12 @@ static void add_platform(const struct platform_stats *stats, struct text *out)
     text_add(out, "\n");
 }
 
+static void add_flag(bool holds, const char *words, struct text *out)
+{
+    if (holds)
+        text_add(out, " %s", words);
+}
+
 static void add_row(const struct validated_row *row, struct text *out)
 {
     text_add(out, "| %s | %s |", row->run->id, row->run->split);
@@ -41,8 +47,10 @@ static void add_row(const struct validated_row *row, struct text *out)
     add_number(row->error_pct, 1, out);
     add_number(row->peak_gib, 1, out);
     add_number(row->peak_error_pct, 1, out);
-    text_add(out, " %s%s%s |\n", row->near_memory_limit ? "near the limit" : "",
-             row->left.n > 0 ? " outside" : "", row->counts ? "" : " low trust");
+    add_flag(row->near_memory_limit, "near the limit", out);
+    add_flag(row->left.n > 0, "outside", out);
+    add_flag(!row->counts, "low trust", out);
+    text_add(out, " |\n");
 }
 
 void validate_markdown(const struct validation *validation, struct text *out)
