@@ -155,7 +155,7 @@ if script -qec true /dev/null </dev/null >/dev/null 2>&1; then
             llama3-8b --ac full,none --reshard auto,all-but-last
     done
     fits 80 llama3-8b
-    ok "in 80 columns plans stand above their numbers" grep -q -- '^>1.. .*units [a-z]' "$tmp/out"
+    ok "in 80 columns plans stand above their numbers" grep -q -- '^>[0-9]*[*= ]* .*units [a-z]' "$tmp/out"
     ok "beside a picture" grep -q ' limit [0-9]' "$tmp/out"
     fits 59 llama3-8b
     ok "in less than 60 there is only the list" sh -c "! grep -q ' limit [0-9]' '$tmp/out'"
