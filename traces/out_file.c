@@ -136,3 +136,17 @@ void out_discard(struct out_file *out)
         temp_guard_remove();
     forget(out);
 }
+
+enum status out_write_file(const char *path, const char *text, size_t length, struct err *err)
+{
+    struct out_file out;
+    enum status status = out_open(path, &out, err);
+
+    if (status != STATUS_OK)
+        return status;
+    status = out_write(&out, text, length, err);
+    if (status == STATUS_OK)
+        return out_commit(&out, err);
+    out_discard(&out);
+    return status;
+}

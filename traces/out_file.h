@@ -27,4 +27,7 @@ enum status out_write(struct out_file *out, const char *text, size_t length, str
 enum status out_commit(struct out_file *out, struct err *err);
 void out_discard(struct out_file *out);
 
+/* All of it for a text that is there. */
+enum status out_write_file(const char *path, const char *text, size_t length, struct err *err);
+
 #endif

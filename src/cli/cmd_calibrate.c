@@ -31,20 +31,6 @@ void calibrate_valid(struct rate *rate, enum quantity quantity, uint64_t min, ui
     rate->n_valid = 1;
 }
 
-static enum status write_file(const char *path, const struct text *text, struct err *err)
-{
-    struct out_file out;
-    enum status status = out_open(path, &out, err);
-
-    if (status != STATUS_OK)
-        return status;
-    status = out_write(&out, text->at, text->length, err);
-    if (status == STATUS_OK)
-        return out_commit(&out, err);
-    out_discard(&out);
-    return status;
-}
-
 enum status calibrate_put(const struct cluster *cluster, const char *what,
                           const struct options *options, struct output *out, struct err *err)
 {
@@ -57,7 +43,7 @@ enum status calibrate_put(const struct cluster *cluster, const char *what,
     json_print(root, to_file ? &text : &out->result);
     json_free(root);
     if (to_file)
-        status = write_file(path, &text, err);
+        status = out_write_file(path, text.at, text.length, err);
     text_release(&text);
     if (to_file && status == STATUS_OK)
         text_add(&out->result, "%s: %s\n", path, what);
