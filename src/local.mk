@@ -61,6 +61,8 @@ src_libcli_a_SOURCES = \
 	src/cli/history_read.c \
 	src/cli/model_shards.c \
 	src/cli/model_shards.h \
+	src/cli/emit_python.c \
+	src/cli/emit_python.h \
 	src/cli/nonnegative_fit.c \
 	src/cli/nonnegative_fit.h \
 	src/cli/option_table.c \
@@ -238,6 +240,8 @@ src_libcore_a_SOURCES = \
 	src/plan.h \
 	src/plan_by_dtype.c \
 	src/plan_by_dtype.h \
+	src/plan_calls.c \
+	src/plan_calls.h \
 	src/plan_check.c \
 	src/plan_check.h \
 	src/plan_cut.c \

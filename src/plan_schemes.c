@@ -47,6 +47,14 @@ static uint32_t common_module(const struct model *model, uint32_t piece, uint32_
     return module;
 }
 
+uint32_t plan_block_module(const struct model *model, uint32_t layer)
+{
+    uint32_t piece = 0;
+    while (block_end(model, piece) == piece || model->pieces[piece].layer != layer)
+        piece++;
+    return common_module(model, piece, block_end(model, piece));
+}
+
 static void claim_block(struct scheme_run *run, uint32_t draft, uint32_t piece, uint32_t end)
 {
     uint32_t module = common_module(run->model, piece, end);

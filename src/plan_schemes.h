@@ -10,6 +10,9 @@
 enum status plan_scheme_draft(const struct model *model, const char *text, struct arena *arena,
                               struct unit_drafts *drafts, bool *found, struct err *err);
 
+/* The module of a block: the innermost one that holds all parameters of the layer. */
+uint32_t plan_block_module(const struct model *model, uint32_t layer);
+
 /* For hints and help; "block*K" stands for all K. */
 extern const char *const plan_scheme_names[];
 extern const uint32_t n_plan_schemes;

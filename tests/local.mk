@@ -151,6 +151,7 @@ c_tests = \
 	tests/csv.t \
 	tests/divisors.t \
 	tests/eligible.t \
+	tests/emit_python.t \
 	tests/engine.t \
 	tests/engine_comms.t \
 	tests/engine_random.t \
@@ -284,6 +285,7 @@ tests_cost_unit_t_SOURCES = tests/cost_unit.c
 tests_csv_t_SOURCES = tests/csv.c
 tests_divisors_t_SOURCES = tests/divisors.c
 tests_eligible_t_SOURCES = tests/eligible.c
+tests_emit_python_t_SOURCES = tests/emit_python.c
 tests_engine_t_SOURCES = tests/engine.c
 tests_engine_comms_t_SOURCES = tests/engine_comms.c
 tests_engine_random_t_SOURCES = tests/engine_random.c
