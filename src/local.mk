@@ -61,8 +61,15 @@ src_libcli_a_SOURCES = \
 	src/cli/history_read.c \
 	src/cli/model_shards.c \
 	src/cli/model_shards.h \
+	src/cli/emit_apply.c \
+	src/cli/emit_blocks.c \
+	src/cli/emit_limits.c \
+	src/cli/emit_lists.c \
 	src/cli/emit_python.c \
 	src/cli/emit_python.h \
+	src/cli/emit_torch.c \
+	src/cli/emit_torch.h \
+	src/cli/emit_torch_inner.h \
 	src/cli/nonnegative_fit.c \
 	src/cli/nonnegative_fit.h \
 	src/cli/option_table.c \
@@ -74,6 +81,10 @@ src_libcli_a_SOURCES = \
 	src/cli/page.h \
 	src/cli/plan_axes.c \
 	src/cli/plan_canvas.h \
+	src/cli/plan_emit.c \
+	src/cli/plan_emit.h \
+	src/cli/plan_file.c \
+	src/cli/plan_file.h \
 	src/cli/plan_json.c \
 	src/cli/plan_lists.c \
 	src/cli/plan_lists.h \

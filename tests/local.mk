@@ -455,6 +455,7 @@ sh_tests = \
 	tests/cuda_shim.sh \
 	tests/cuda_static.sh \
 	tests/docs.sh \
+	tests/emit_torch.sh \
 	tests/explain_command.sh \
 	tests/fsdp1_command.sh \
 	tests/history.sh \
@@ -463,6 +464,7 @@ sh_tests = \
 	tests/names.sh \
 	tests/overlap_command.sh \
 	tests/plan_command.sh \
+	tests/plan_file.sh \
 	tests/plan_search.sh \
 	tests/query_command.sh \
 	tests/range_command.sh \
@@ -476,6 +478,7 @@ sh_tests = \
 	tests/without_command.sh
 dist_check_SCRIPTS += $(sh_tests)
 TESTS += $(c_tests) $(sh_tests)
+EXTRA_DIST += tests/emit_judge.py tests/emit_stub.py
 EXTRA_DIST += tests/accuracy.txt tests/runs.csv
 EXTRA_DIST += tests/cuda_casts.c tests/cuda_shim.c tests/cuda_shim.cuh
 EXTRA_DIST += tests/mutate_pack.awk tests/mutate_pack.sh tests/mutate_pack.txt tests/mutate_pack_planted.txt

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "src/cli/command.h"
+#include "src/cli/plan_emit.h"
 #include "src/cli/plan_progress.h"
 #include "src/cli/plan_rank.h"
 #include "src/cli/plan_rows.h"
@@ -64,12 +65,17 @@ static enum status check_rows(const struct comparison *c, struct err *err)
     return err_set(err, rows[0].status, "%s", rows[0].refused);
 }
 
-static void print_report(struct comparison *c, struct output *out)
+static void rank(struct plan_report *report)
 {
-    struct plan_report *report = &c->report;
     plan_rows_rank(report->rows, report->n_row);
     report->best = plan_rows_best(report->rows, report->n_row);
     report->smallest = plan_rows_smallest(report->rows, report->n_row);
+}
+
+static void print_report(struct comparison *c, struct output *out)
+{
+    struct plan_report *report = &c->report;
+
     if (option_given(c->options, OPTION_JSON)) {
         plan_report_json(report, &out->result);
     } else {
@@ -113,6 +119,8 @@ enum status cmd_plan(struct options *options, struct output *out, struct err *er
     arena_init(&c.arena);
     c.report.columns = page_columns();
     enum status status = history_begin(options, RUN_PLAN, &c.history, err);
+    if (status == STATUS_OK)
+        status = plan_emit_check(options, err);
     if (status != STATUS_OK)
         goto out;
     plan_search_options(options, &c.report.search);
@@ -133,8 +141,12 @@ enum status cmd_plan(struct options *options, struct output *out, struct err *er
         status = check_rows(&c, err);
     if (status != STATUS_OK)
         goto out;
-    print_report(&c, out);
+    rank(&c.report);
     status = judge(&c, out, err);
+    if (status == STATUS_OK)
+        status = plan_emit(&c, out, err);
+    if (!plan_emit_instead(options))
+        print_report(&c, out);
 out:
     comparison_release(&c);
     const enum status stored = history_end(&c.history, &out->warnings);

@@ -9,6 +9,7 @@
 
 #include "src/cli/command.h"
 #include "src/cli/help.h"
+#include "src/cli/plan_file.h"
 #include "src/version.h"
 
 const char unshard_version[] = UNSHARD_VERSION;
@@ -210,8 +211,15 @@ static enum status run_command(const struct command *command, int argc, char **a
         help_command(command, &out->result);
         return STATUS_OK;
     }
+    struct arena arena; /* what a file of --plan says */
+    arena_init(&arena);
     status = check_operands(command, &options, err);
-    return status == STATUS_OK ? command->run(&options, out, err) : status;
+    if (status == STATUS_OK)
+        status = plan_file_take(command, &options, &arena, &out->warnings, err);
+    if (status == STATUS_OK)
+        status = command->run(&options, out, err);
+    arena_release(&arena);
+    return status;
 }
 
 /* Words before any command: --version, --help, or what is no command at all. */

@@ -10,6 +10,7 @@
 #include "sim/without.h"
 #include "src/cli/calibrate.h"
 #include "src/cli/command.h"
+#include "src/cli/plan_emit.h"
 #include "src/cli/plan_search.h"
 #include "src/cli/term.h"
 #include "src/plan.h"
@@ -118,6 +119,9 @@ static const char search_help[] =
 #undef X
 #define X(id, name) [CALIBRATE_FROM_##id] = name,
 static const char *const source_words[] = {CALIBRATE_SOURCES(X) NULL};
+#undef X
+#define X(id, name) [EMIT_FORM_##id] = name,
+static const char *const emit_words[] = {EMITS(X) NULL};
 #undef X
 static const char *const split_words[] = {"all", "calibrate", "test", NULL};
 static const char *const color_words[] = {
@@ -385,6 +389,14 @@ const struct option_info option_table[OPTION_N] = {
     [OPTION_JOBS] = {
         "jobs", COMMAND_PLAN, OPTION_COUNT, "N", .least = 1, .most = JUDGE_POOL_MAX,
         .otherwise = "one for each core", .help = "threads of a search; the answer is the same"},
+    [OPTION_EMIT] = {
+        "emit", COMMAND_PLAN, OPTION_WORD, .words = emit_words,
+        .help = "write the best plan in place of the table, or to --output; torch: Python with the calls "
+                "of fully_shard that make it; json: a file for --plan"},
+    [OPTION_PLAN] = {
+        "plan", UNITS, OPTION_TEXT, "FILE", .otherwise = "none",
+        .help = "take the options of a plan that 'plan --emit json' wrote; what is typed holds all the "
+                "same; plan begins its search there"},
     [OPTION_FROM] = {
         "from", COMMAND_CALIBRATE, OPTION_WORD, .words = source_words, .initial = "device",
         .help = "where the numbers come from; device: measured now, on --device; nccl-tests: "
@@ -447,7 +459,7 @@ const struct option_info option_table[OPTION_N] = {
         "shards", COMMAND_MODEL, OPTION_COUNT, "RANKS", .least = 1, .most = PLAN_MAX_RANKS,
         .help = "how each parameter is cut over so many ranks, and what padding costs"},
     [OPTION_OUTPUT] = {
-        "output", COMMAND_TRACE | COMMAND_CALIBRATE, OPTION_TEXT, "FILE",
+        "output", COMMAND_TRACE | COMMAND_CALIBRATE | COMMAND_PLAN, OPTION_TEXT, "FILE",
         .help = "the file to write, -o for short; -: stdout; a trace is compressed where the name ends "
                 "in .gz"},
     [OPTION_LIMIT] = {

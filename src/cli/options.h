@@ -101,6 +101,8 @@ enum option_id {
     OPTION_FIXED,
     OPTION_MAX_UNITS,
     OPTION_JOBS,
+    OPTION_EMIT,
+    OPTION_PLAN,
     OPTION_FROM,
     OPTION_DEVICE,
     OPTION_TRANSPORT,
@@ -183,6 +185,9 @@ struct options {
     const char *operands[OPTIONS_MAX_OPERANDS]; /* NULL where there are fewer */
     int n_typed;
     char **typed; /* the command and all that was given to it, as it was typed */
+    /* Which model the options of --plan are for; NULL without one. */
+    const char *plan_model;
+    uint64_t plan_parameters;
 };
 
 struct command;

@@ -69,6 +69,7 @@ static enum status take_reshard(const struct plan *plan, struct prepared *fine, 
 {
     bool lists;
     struct plan named;
+    options->values[OPTION_NO_RESHARD] = (struct option_value){0};
     enum status status = options_take(options, OPTION_RESHARD, reshard_word(plan, &lists), err);
 
     if (status != STATUS_OK || !lists)

@@ -59,7 +59,7 @@ void plan_search_options(struct options *options, struct plan_found *out)
         return;
     out->axes = asked ? words & AXES_ALL : free_axes(options);
     out->halves = words >> SEARCH_SPLIT & 1;
-    if (!option_given(options, OPTION_UNITS))
+    if (!option_given(options, OPTION_UNITS) && !option_given(options, OPTION_PLAN))
         options_set(options, OPTION_UNITS, 1, "torchtitan");
     for (unsigned word = 0; word < SEARCH_WORD_N; word++)
         if (words >> word & 1 && listed[word].values && !option_given(options, listed[word].option))
@@ -277,8 +277,10 @@ static enum status add_rows(struct hunt *hunt, struct err *err)
 /* The plan that one would have had. */
 static enum status add_start(struct hunt *hunt, struct err *err)
 {
-    const char *units = option_text(&hunt->options, OPTION_UNITS);
-    return comparison_add(hunt->c, &hunt->options, units, &hunt->out->term, err);
+    const bool from_file = !option_given(hunt->c->options, OPTION_UNITS) &&
+                           option_given(hunt->c->options, OPTION_PLAN);
+    const char *label = option_text(&hunt->options, from_file ? OPTION_PLAN : OPTION_UNITS);
+    return comparison_add(hunt->c, &hunt->options, label, &hunt->out->term, err);
 }
 
 /* Schemes, one after the other. */

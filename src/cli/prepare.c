@@ -196,11 +196,41 @@ static enum status leave_out(uint64_t terms, struct cluster *cluster, struct err
     return STATUS_OK;
 }
 
-enum status prepare_open(const struct options *options, const char *model_json,
-                         struct prepared *out, struct err *err)
+/* A plan is of one model, cut to as many blocks. */
+static enum status check_plan_model(const struct options *options, const struct model *model,
+                                    struct err *err)
+{
+    char name[TERM_NAME_BYTES], other[TERM_NAME_BYTES], n[32], n_other[32];
+
+    if (!options->plan_model ||
+        (!strcmp(options->plan_model, model->name) && options->plan_parameters == model->n_element))
+        return STATUS_OK;
+    return err_set(err, STATUS_INPUT,
+                   "'%s' is a plan for '%s' of %s parameters, not for '%s' of %s",
+                   option_text(options, OPTION_PLAN), term_name(options->plan_model, other),
+                   text_count(options->plan_parameters, n_other), term_name(model->name, name),
+                   text_count(model->n_element, n));
+}
+
+static enum status open_model(const struct options *options, const char *model_json,
+                              struct prepared *out, struct err *err)
 {
     const uint64_t layers = option_number(options, OPTION_LAYERS);
     const char *what = options->operands[0];
+
+    if (model_json)
+        return model_open_json(model_json, what, layers, &out->opened, &out->model, err);
+    enum status status = model_open(what, layers, &out->opened, &out->model, err);
+    if (status == STATUS_OK && option_given(options, OPTION_POSITIONS))
+        status = set_positions(options, out, err);
+    if (status == STATUS_OK && option_given(options, OPTION_LORA))
+        status = lora_add(&out->model, option_text(options, OPTION_LORA), &out->opened, err);
+    return status;
+}
+
+enum status prepare_open(const struct options *options, const char *model_json,
+                         struct prepared *out, struct err *err)
+{
     *out = (struct prepared){0};
     arena_init(&out->opened);
     arena_init(&out->arena);
@@ -213,16 +243,9 @@ enum status prepare_open(const struct options *options, const char *model_json,
         status = cluster_set_host(&out->cluster, option_text(options, OPTION_HOST), err);
     if (status == STATUS_OK && option_given(options, OPTION_WITHOUT))
         status = leave_out(option_number(options, OPTION_WITHOUT), &out->cluster, err);
-    if (status != STATUS_OK)
-        return status;
-    if (model_json)
-        return model_open_json(model_json, what, layers, &out->opened, &out->model, err);
-    status = model_open(what, layers, &out->opened, &out->model, err);
-    if (status == STATUS_OK && option_given(options, OPTION_POSITIONS))
-        status = set_positions(options, out, err);
-    if (status == STATUS_OK && option_given(options, OPTION_LORA))
-        status = lora_add(&out->model, option_text(options, OPTION_LORA), &out->opened, err);
-    return status;
+    if (status == STATUS_OK)
+        status = open_model(options, model_json, out, err);
+    return status == STATUS_OK ? check_plan_model(options, &out->model, err) : status;
 }
 
 enum status prepare_plan(struct options *options, struct prepared *prepared, struct err *err)
@@ -287,21 +310,29 @@ struct cJSON *prepared_options_json(const struct options *options, struct cJSON 
     return object;
 }
 
-/* One option as the object has it: a number of counts and sizes, else a word. */
-static enum status read_option(const struct json_at *asked, enum option_id id, const char *key,
-                               struct arena *arena, struct options *options, struct err *err)
+bool prepared_option_stands(const struct json_at *asked, enum option_id id)
+{
+    char key[32];
+    return option_table[id].in_force && json_has(asked, option_key(option_table[id].name, key));
+}
+
+/* A number of counts and sizes, else a word. */
+enum status prepared_option_read(const struct json_at *asked, enum option_id id,
+                                 struct arena *arena, const char **out, struct err *err)
 {
     const bool is_number =
         option_table[id].kind == OPTION_COUNT || option_table[id].kind == OPTION_BYTES;
     const char *text = NULL;
-    uint64_t number;
+    char key[32];
+    uint64_t number = 0;
+
+    option_key(option_table[id].name, key);
     enum status status = is_number ? json_get_u64(asked, key, UINT64_MAX, &number, err)
                                    : json_get_string(asked, key, &text, err);
-    if (status != STATUS_OK)
-        return status;
-    text = is_number ? arena_printf(arena, "%llu", (unsigned long long)number)
-                     : arena_strdup(arena, text);
-    return options_take(options, id, text, err);
+    if (status == STATUS_OK)
+        *out = is_number ? arena_printf(arena, "%llu", (unsigned long long)number)
+                         : arena_strdup(arena, text);
+    return status;
 }
 
 enum status prepared_asked_read(const char *json, struct arena *arena, struct options *options,
@@ -313,10 +344,12 @@ enum status prepared_asked_read(const char *json, struct arena *arena, struct op
         return status;
     const struct json_at asked = json_root(&doc);
     for (unsigned id = 0; id < OPTION_N && status == STATUS_OK; id++) {
-        char key[32];
-        option_key(option_table[id].name, key);
-        if (option_table[id].in_force && !option_given(options, id) && json_has(&asked, key))
-            status = read_option(&asked, (enum option_id)id, key, arena, options, err);
+        const char *text;
+        if (option_given(options, id) || !prepared_option_stands(&asked, (enum option_id)id))
+            continue;
+        status = prepared_option_read(&asked, (enum option_id)id, arena, &text, err);
+        if (status == STATUS_OK)
+            status = options_take(options, (enum option_id)id, text, err);
     }
     json_release(&doc);
     return status;

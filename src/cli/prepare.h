@@ -25,8 +25,8 @@ struct prepared {
 };
 
 /*
- * Cluster and model; model_json: what a run kept of its model, or NULL for the operand. To be
- * released on every path.
+ * Cluster and model; model_json: what a run kept of its model, or NULL for the operand. STATUS_INPUT
+ * where it is not the model of the plan that options came from. To be released on every path.
  */
 enum status prepare_open(const struct options *options, const char *model_json,
                          struct prepared *out, struct err *err);
@@ -59,6 +59,10 @@ enum status prepared_too_large(const struct options *options, const struct plan 
 void prepared_options_text(const struct options *options, struct text *out);
 /* The same as an object. */
 struct cJSON *prepared_options_json(const struct options *options, struct cJSON *parent);
+/* Whether such an object has the option, and its value as one would type it, in arena. */
+bool prepared_option_stands(const struct json_at *asked, enum option_id id);
+enum status prepared_option_read(const struct json_at *asked, enum option_id id,
+                                 struct arena *arena, const char **out, struct err *err);
 /* Take such an object back; what was typed stays. Texts go to arena. */
 enum status prepared_asked_read(const char *json, struct arena *arena, struct options *options,
                                 struct err *err);
