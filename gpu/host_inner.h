@@ -50,6 +50,8 @@ struct host_queue {
     alignas(64) _Atomic uint64_t pushed;
     struct bell pushes;
     alignas(64) _Atomic uint64_t done;
+    _Atomic uint64_t
+        wanted; /* the least done that somebody may sleep for; UINT64_MAX: nobody does */
     struct bell progress;
 };
 

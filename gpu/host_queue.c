@@ -2,19 +2,22 @@
  * The threads of the host device: each takes items from a queue of its own, in order.
  *
  * One ring for each queue, without a lock: the host's thread writes items and counts them as pushed,
- * the queue's thread does them and counts them as done. Both sleep only where they have to wait. Not
- * here: what work does (gpu/host_work.c).
+ * the queue's thread does them and counts them as done. Both sleep only where they have to wait, and
+ * are woken when that is there: to wake a thread takes as long as a small operator. Not here: what
+ * work does (gpu/host_work.c).
  *
  * Invariants: pushed - done <= QUEUE_ITEMS, and an item's place is written again only once it is
- * done; a thread waits for other queues only, so that a failure, which wakes all, ends every wait.
+ * done; a thread waits for other queues only, so that a failure, which wakes all, ends every wait;
+ * who sleeps for progress has said for which, in wanted, after the last time that it was reset.
  */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpu/host_inner.h"
 
 struct wait_for {
-    const struct host_queue *queue;
+    struct host_queue *queue;
     uint64_t done;
 };
 
@@ -23,9 +26,20 @@ static bool has_failed(const struct host_device *device)
     return device->fault.is_set;
 }
 
+static void want_done(struct host_queue *queue, uint64_t done)
+{
+    uint64_t least = queue->wanted;
+
+    while (done < least && !atomic_compare_exchange_weak(&queue->wanted, &least, done))
+        ;
+}
+
+/* Says first what it wants, so that either it sees that this is done, or is rung for it. */
 static bool is_done(void *context)
 {
     const struct wait_for *want = context;
+
+    want_done(want->queue, want->done);
     return want->queue->done >= want->done || has_failed(want->queue->device);
 }
 
@@ -126,6 +140,16 @@ static void do_item(struct host_queue *queue, const struct host_item *item, uint
         do_work(queue, item);
 }
 
+/* All who sleep are woken, and those who want more say so again. */
+static void set_done(struct host_queue *queue, uint64_t done)
+{
+    queue->done = done;
+    if (done < queue->wanted)
+        return;
+    queue->wanted = UINT64_MAX;
+    bell_ring(&queue->progress);
+}
+
 static void *run_queue(void *context)
 {
     struct host_queue *queue = context;
@@ -135,8 +159,7 @@ static void *run_queue(void *context)
         if (queue->pushed == next.done)
             return NULL;
         do_item(queue, &queue->items[next.done % QUEUE_ITEMS], next.done);
-        queue->done = next.done + 1;
-        bell_ring(&queue->progress);
+        set_done(queue, next.done + 1);
     }
 }
 
@@ -145,6 +168,7 @@ enum status host_queue_start(struct host_queue *queue, struct err *err)
     queue->items = calloc(QUEUE_ITEMS, sizeof(*queue->items));
     if (!queue->items)
         return err_set(err, STATUS_RUN, "out of memory for a queue of the host device");
+    queue->wanted = UINT64_MAX;
     const int failure = pthread_create(&queue->thread, NULL, run_queue, queue);
     if (failure)
         return err_set(err, STATUS_RUN, "cannot start a thread: %s", strerror(failure));

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "gpu/bell.h"
@@ -91,6 +92,33 @@ static void test_side_by_side(void)
     rig_submit(&rig, STREAM_RS, 1, NULL);
     rig_drain(&rig);
     ok(true, "streams run side by side: two items that wait for one another both end");
+    device_rig_release(&rig);
+}
+
+static enum status nap_call(void *context, uint64_t what, struct err *err)
+{
+    (void)context, (void)what, (void)err;
+    nanosleep(&(struct timespec){0, 50000}, NULL);
+    return STATUS_OK;
+}
+
+/* Longer than it takes to fall asleep again. */
+static void test_sleep(void)
+{
+    enum { ITEMS = 400 };
+    struct device_rig rig;
+    struct rusage before, after;
+
+    device_rig_init(&rig, nap_call, NULL);
+    device_rig_open(&rig);
+    for (uint64_t i = 0; i < ITEMS; i++)
+        rig_submit(&rig, STREAM_C, i, NULL);
+    getrusage(RUSAGE_THREAD, &before);
+    rig_drain(&rig);
+    getrusage(RUSAGE_THREAD, &after);
+    const long sleeps = after.ru_nvcsw - before.ru_nvcsw;
+    ok(sleeps < ITEMS / 10, "who waits for the last of %d items is not woken for each (%ld times)",
+       ITEMS, sleeps);
     device_rig_release(&rig);
 }
 
@@ -435,6 +463,7 @@ int main(void)
     test_order(0, 1000);
     test_order(tap_seed(61), 60);
     test_side_by_side();
+    test_sleep();
     test_waits();
     test_reuse(0, 2000);
     test_reuse(62, 60);
