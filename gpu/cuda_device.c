@@ -352,6 +352,12 @@ static void say_outside(void *self, struct device_outside *out)
                                    .scratch_bytes = device->scratch_bytes};
 }
 
+static enum status describe(void *self, struct device_facts *out, struct err *err)
+{
+    const struct cuda_device *device = self;
+    return cuda_describe(device->number, out, err);
+}
+
 /* ---- streams ------------------------------------------------------------------------------- */
 
 static enum status mark(struct cuda_device *device, enum stream number,
@@ -473,5 +479,6 @@ const struct device_ops cuda_device_ops = {
     .read = read_bytes,
     .mapped_bytes = mapped_bytes,
     .outside = say_outside,
+    .describe = describe,
     .close = close_cuda,
 };

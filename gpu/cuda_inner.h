@@ -30,6 +30,8 @@ enum status cuda_status(cudaError_t error, const char *call, struct err *err);
 enum status cuda_count(int *n_device, struct err *err);
 /* and this in another one. */
 enum status cuda_probe(struct err *err);
+/* What it is, and the versions of what was loaded. */
+enum status cuda_describe(int number, struct device_facts *out, struct err *err);
 /* The rank's own device among the machine's. */
 enum status cuda_choose(const struct device_setup *setup, int n_device, int *out, struct err *err);
 
@@ -129,6 +131,8 @@ enum status cuda_comms_run(struct cuda_comms *comms, const struct work_collectiv
 enum status cuda_comms_check(struct cuda_comms *comms, struct err *err);
 void cuda_comms_close(struct cuda_comms *comms, bool aborts);
 
+int cuda_nccl_version(void); /* 10000 major + 100 minor + patch; 0: it does not say */
+
 /* ---- gpu/cuda_product.c ------------------------------------------------------------------- */
 
 struct cuda_products; /* the library, and products that were prepared */
@@ -144,6 +148,8 @@ enum status cuda_products_run(struct cuda_products *products, const struct cuda_
                               const struct cuda_op *op, cudaStream_t stream, struct err *err);
 void cuda_products_reset(struct cuda_products *products);
 void cuda_products_free(struct cuda_products *products);
+
+int cuda_product_version(void); /* 10000 major + 100 minor + patch, of the library */
 
 /* ---- the device --------------------------------------------------------------------------- */
 

@@ -275,3 +275,9 @@ enum status cuda_comms_run(struct cuda_comms *comms, const struct work_collectiv
         status = reduce(collective, comm, stream, err);
     return status != STATUS_OK ? status : settle(comms, collective->comm, "collective", err);
 }
+
+int cuda_nccl_version(void)
+{
+    int version = 0;
+    return ncclGetVersion(&version) == ncclSuccess ? version : 0;
+}

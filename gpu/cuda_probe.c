@@ -115,3 +115,30 @@ enum status cuda_choose(const struct device_setup *setup, int n_device, int *out
     *out = (int)(local % (uint32_t)n_device);
     return STATUS_OK;
 }
+
+enum status cuda_describe(int number, struct device_facts *out, struct err *err)
+{
+    const int nccl = cuda_nccl_version(), cublas = cuda_product_version();
+    struct cudaDeviceProp properties;
+    int driver = 0, runtime = 0, n_device = 0;
+    enum status status = cuda_count(&n_device, err);
+
+    if (status == STATUS_OK)
+        status = CUDA_CALL(err, cudaGetDeviceProperties, &properties, number);
+
+    if (status == STATUS_OK)
+        status = CUDA_CALL(err, cudaDriverGetVersion, &driver);
+    if (status == STATUS_OK)
+        status = CUDA_CALL(err, cudaRuntimeGetVersion, &runtime);
+    if (status != STATUS_OK)
+        return status;
+    *out = (struct device_facts){.memory_bytes = properties.totalGlobalMem,
+                                 .processors = (uint32_t)properties.multiProcessorCount,
+                                 .devices = (uint32_t)n_device};
+    snprintf(out->name, sizeof out->name, "%.79s", properties.name);
+    snprintf(out->software, sizeof out->software,
+             "driver for CUDA %d.%d, runtime %d.%d, NCCL %d.%d.%d, cuBLASLt %d.%d.%d",
+             driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10, nccl / 10000,
+             nccl % 10000 / 100, nccl % 100, cublas / 10000, cublas % 10000 / 100, cublas % 100);
+    return STATUS_OK;
+}

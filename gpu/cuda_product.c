@@ -252,3 +252,8 @@ void cuda_products_free(struct cuda_products *products)
     cublasLtDestroy(products->handle);
     free(products);
 }
+
+int cuda_product_version(void)
+{
+    return (int)cublasLtGetVersion();
+}

@@ -225,6 +225,14 @@ static enum status run_give(struct cuda_device *device, enum stream number,
     return status;
 }
 
+static enum status run_copy(struct cuda_device *device, enum stream number,
+                            const struct submission *submission, struct err *err)
+{
+    const struct work_copy *copy = &submission->work->is.copy;
+    return CUDA_CALL(err, cudaMemcpyAsync, copy->to, copy->from, copy->bytes,
+                     cudaMemcpyDeviceToDevice, device->streams[number]);
+}
+
 static enum status run_pack(struct cuda_device *device, enum stream number,
                             const struct submission *submission, struct err *err)
 {
@@ -342,19 +350,13 @@ enum status cuda_work_run(struct cuda_device *device, enum stream number,
                           const struct submission *submission, struct err *err)
 {
     static run_work *const runs[] = {
-        [WORK_NOTHING] = run_nothing,
-        [WORK_FILL] = run_fill,
-        [WORK_GIVE] = run_give,
-        [WORK_PACK] = run_pack,
-        [WORK_POST] = run_post,
-        [WORK_OP] = run_op,
-        [WORK_COLLECTIVE] = run_collective,
-        [WORK_SQUARES] = run_squares,
-        [WORK_SCALE] = run_scale,
-        [WORK_UPDATE] = run_update,
-        [WORK_LOSS] = run_loss,
-        [WORK_VERDICT] = run_verdict,
-        [WORK_STEP_END] = run_step_end,
+        [WORK_NOTHING] = run_nothing, [WORK_FILL] = run_fill,
+        [WORK_GIVE] = run_give,       [WORK_COPY] = run_copy,
+        [WORK_PACK] = run_pack,       [WORK_POST] = run_post,
+        [WORK_OP] = run_op,           [WORK_COLLECTIVE] = run_collective,
+        [WORK_SQUARES] = run_squares, [WORK_SCALE] = run_scale,
+        [WORK_UPDATE] = run_update,   [WORK_LOSS] = run_loss,
+        [WORK_VERDICT] = run_verdict, [WORK_STEP_END] = run_step_end,
     };
     const enum status status = jitter(device, number, err);
 

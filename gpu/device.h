@@ -69,6 +69,14 @@ struct device_outside {
     uint64_t scratch_bytes; /* of operators */
 };
 
+/* What it is, for people: a name, its size, the software that was really loaded. */
+struct device_facts {
+    char name[80], software[160];
+    uint64_t memory_bytes;
+    uint32_t processors; /* multiprocessors of a GPU, cores of the host */
+    uint32_t devices;    /* how many of its kind are here */
+};
+
 struct device_ops {
     const char *name; /* "host", "cuda" */
     /* Whether this machine has one. STATUS_DEVICE: what is missing. Ranks may be forked after it. */
@@ -96,6 +104,7 @@ struct device_ops {
     enum status (*read)(void *self, void *to, const void *from, uint64_t bytes, struct err *err);
     uint64_t (*mapped_bytes)(void *self); /* of all segments, as the system reports it now */
     void (*outside)(void *self, struct device_outside *out);
+    enum status (*describe)(void *self, struct device_facts *out, struct err *err);
     void (*close)(void *self); /* also after a failed open */
 };
 

@@ -6,8 +6,11 @@
  * writes events and segments.
  */
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
 
 #include "gpu/host_inner.h"
 
@@ -209,6 +212,41 @@ static void host_outside(void *self, struct device_outside *out)
         out->comm_bytes += device->queues[i].scratch_bytes;
 }
 
+/* One that the system does not name is a machine. */
+static void name_processor(char *out, size_t bytes)
+{
+    char line[256], *value;
+    FILE *file = fopen("/proc/cpuinfo", "r");
+
+    snprintf(out, bytes, "a machine");
+    while (file && fgets(line, sizeof line, file)) {
+        if (strncmp(line, "model name", strlen("model name")) || !(value = strchr(line, ':')))
+            continue;
+        line[strcspn(line, "\n")] = '\0';
+        snprintf(out, bytes, "%s", value + 2);
+        break;
+    }
+    if (file)
+        fclose(file);
+}
+
+static enum status host_describe(void *self, struct device_facts *out, struct err *err)
+{
+    const long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    struct utsname system = {0};
+
+    (void)self, (void)err;
+    *out = (struct device_facts){
+        .memory_bytes = pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : 1,
+        .processors = cores > 0 ? (uint32_t)cores : 1,
+        .devices = 1};
+    name_processor(out->name, sizeof out->name);
+    uname(&system);
+    snprintf(out->software, sizeof out->software, "%.60s %.60s", system.sysname, system.release);
+    return STATUS_OK;
+}
+
 /* What is still queued is dropped as after a failure. */
 static void host_close(void *self)
 {
@@ -246,5 +284,6 @@ const struct device_ops host_device_ops = {
     .read = host_read,
     .mapped_bytes = host_mapped_bytes,
     .outside = host_outside,
+    .describe = host_describe,
     .close = host_close,
 };

@@ -38,6 +38,15 @@ static enum status run_give(struct host_queue *queue, const struct submission *s
     return give->fill(give->context, submission->step, give->what, give->to, give->bytes, err);
 }
 
+static enum status run_copy(struct host_queue *queue, const struct submission *submission,
+                            struct err *err)
+{
+    const struct work_copy *copy = &submission->work->is.copy;
+    (void)queue, (void)err;
+    memcpy(copy->to, copy->from, copy->bytes);
+    return STATUS_OK;
+}
+
 static enum status run_pack(struct host_queue *queue, const struct submission *submission,
                             struct err *err)
 {
@@ -137,19 +146,13 @@ enum status host_work_run(struct host_queue *queue, const struct submission *sub
                           struct err *err)
 {
     static run_work *const runs[] = {
-        [WORK_NOTHING] = run_nothing,
-        [WORK_FILL] = run_fill,
-        [WORK_GIVE] = run_give,
-        [WORK_PACK] = run_pack,
-        [WORK_POST] = run_post,
-        [WORK_OP] = run_op,
-        [WORK_COLLECTIVE] = run_collective,
-        [WORK_SQUARES] = run_squares,
-        [WORK_SCALE] = run_scale,
-        [WORK_UPDATE] = run_update,
-        [WORK_LOSS] = run_loss,
-        [WORK_VERDICT] = run_verdict,
-        [WORK_STEP_END] = run_step_end,
+        [WORK_NOTHING] = run_nothing, [WORK_FILL] = run_fill,
+        [WORK_GIVE] = run_give,       [WORK_COPY] = run_copy,
+        [WORK_PACK] = run_pack,       [WORK_POST] = run_post,
+        [WORK_OP] = run_op,           [WORK_COLLECTIVE] = run_collective,
+        [WORK_SQUARES] = run_squares, [WORK_SCALE] = run_scale,
+        [WORK_UPDATE] = run_update,   [WORK_LOSS] = run_loss,
+        [WORK_VERDICT] = run_verdict, [WORK_STEP_END] = run_step_end,
     };
     assert(submission->work->kind < sizeof(runs) / sizeof(runs[0]));
     return runs[submission->work->kind](queue, submission, err);

@@ -19,6 +19,7 @@ enum work_kind {
     WORK_NOTHING, /* a task that has nothing to move on this rank */
     WORK_FILL,    /* bytes of one value */
     WORK_GIVE,    /* from the host: what the caller's callback yields */
+    WORK_COPY,    /* bytes of the device, as it copies them itself: what others are measured by */
     WORK_PACK,    /* one table or several */
     WORK_POST,    /* post-reduce, piece by piece */
     WORK_OP,
@@ -45,6 +46,12 @@ struct work_give {
                         struct err *err);
     void *context;
     uint64_t what; /* the callback's */
+};
+
+struct work_copy {
+    void *to;
+    const void *from;
+    uint64_t bytes;
 };
 
 struct work_pack {
@@ -119,6 +126,7 @@ struct work {
     union {
         struct work_fill fill;
         struct work_give give;
+        struct work_copy copy;
         const struct work_pack *packs;
         const struct post_reduce *posts;
         const struct op_call *op;

@@ -348,6 +348,15 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
     return cudaSuccess;
 }
 
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device)
+{
+    (void)device;
+    FAIL_POINT();
+    *out = (struct cudaDeviceProp){
+        .name = "fake GPU", .totalGlobalMem = fake.setup.device_bytes, .multiProcessorCount = 2};
+    return cudaSuccess;
+}
+
 /* ---- memory -------------------------------------------------------------------------------- */
 
 /* In front of what is given out. */
