@@ -53,7 +53,8 @@ struct rate {
 
 /*
  * X(member, section, key, unit, more_is_faster, least, most). Bounds are of the file's number, both
- * allowed. A share of what a data sheet promises ends at 1, a factor on what a formula says at 2.
+ * allowed. A share of what a data sheet promises ends at 1, a factor on what a formula says at 2, one
+ * between kinds of kernels far beyond.
  * What divides a time stays so far above 0 that no price is out of range; where 0 is allowed it says
  * that the GPU has no such thing, and a plan that asks for it is refused.
  */
@@ -68,17 +69,17 @@ struct rate {
     X(fp8_derate, "gemm", "fp8_derate", 1, true, 1e-2, 2)                       \
     X(fp32_flops, "gemm", "fp32_tflops", 1e12, true, 0, 1e6)                    \
     X(tf32_flops, "gemm", "tf32_tflops", 1e12, true, 0, 1e6)                    \
-    X(attention_efficiency, "attention", "efficiency", 1, true, 1e-2, 1)        \
+    X(attention_efficiency, "attention", "efficiency", 1, true, 1e-3, 1)        \
     X(attention_s0, "attention", "s0_tokens", 1, false, 0, 1e5)                 \
     X(attention_head64, "attention", "head64_factor", 1, true, 1e-2, 2)         \
-    X(delta_rule, "attention", "delta_rule_factor", 1, true, 1e-2, 10)          \
-    X(attention_derate, "attention", "derate", 1, true, 1e-2, 2)                \
+    X(delta_rule, "attention", "delta_rule_factor", 1, true, 1e-2, 100)         \
+    X(attention_derate, "attention", "derate", 1, true, 0.1, 2)                 \
     X(fa3_derate, "attention", "fa3_derate", 1, true, 0, 2)                     \
     X(fa4_derate, "attention", "fa4_derate", 1, true, 0, 2)                     \
     X(triton_2023_derate, "attention", "triton_2023_derate", 1, true, 0, 2)     \
     X(memory_bytes_per_s, "memory", "tb_per_s", 1e12, true, 1e-3, 1e3)          \
     X(memory_efficiency, "memory", "efficiency", 1, true, 1e-2, 1)              \
-    X(memory_slowdown, "memory", "slowdown", 1, false, 0.1, 10)                 \
+    X(memory_slowdown, "memory", "slowdown", 1, false, 0.1, 30)                 \
     X(copy_launch_s, "copies", "launch_us", 1e-6, false, 0, 1e6)                \
     X(copy_cast, "copies", "cast_fraction", 1, true, 1e-2, 1)                   \
     X(copy_in, "copies", "copy_in_fraction", 1, true, 1e-2, 1)                  \

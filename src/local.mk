@@ -18,10 +18,13 @@ src_libcli_a_SOURCES = \
 	src/cli/bench_trace.c \
 	src/cli/calibrate.h \
 	src/cli/calibrate_comm.c \
-	src/cli/calibrate_device.c \
+	src/cli/calibrate_copies.c \
+	src/cli/calibrate_cuda.c \
 	src/cli/calibrate_host.c \
 	src/cli/calibrate_nccl.c \
 	src/cli/calibrate_ops.c \
+	src/cli/calibrate_ranks.c \
+	src/cli/calibrate_rates.c \
 	src/cli/calibrate_trace.c \
 	src/cli/calibrate_trace.h \
 	src/cli/calibrate_trace_comm.c \
@@ -131,6 +134,8 @@ src_libcli_a_SOURCES = \
 	src/cli/stored_run.h \
 	src/cli/term.c \
 	src/cli/term.h \
+	src/cli/timed_device.c \
+	src/cli/timed_device.h \
 	src/cli/trace_limits.c \
 	src/cli/trace_show.c \
 	src/cli/trace_show.h \

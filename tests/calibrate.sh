@@ -19,6 +19,8 @@ done
 above_0() { sed -n 's/.*"gb_per_s":[[:blank:]]*\([0-9.]*\),*$/\1/p' "$file" |
     awk '!($1 > 0) { bad = 1 } END { exit bad || NR < 6 }'; }
 ok "collectives have a rate, three kinds of two numbers of ranks at least" above_0
+ok "what collectives take from compute is measured" \
+    sh -c "grep -A 6 '\"contention\":' '$file' | grep -q 'measured: products beside all-gathers'"
 ok "and the range that was measured" grep -q '"gemm_dim"' "$file"
 
 priced() { "$UNSHARD" sim "$1" --gpus 2 --ops native --behavior unshard --cluster "$file" --no-db \
@@ -38,6 +40,9 @@ ok "and is the same kind of file" shows
 fails() { code=0; "$UNSHARD" calibrate "$@" >"$tmp/out" 2>"$tmp/err" || code=$?; }
 fails --device cuda
 ok "a device that is not here: 3" test "$code" = 3
+ok "in one line" test "$(wc -l <"$tmp/err")" = 1
+fails --cluster nowhere
+ok "a cluster to start from that is not there: 2" test "$code" = 2
 fails -o "$tmp/missing/host.json"
 ok "a file that cannot be written: 4" test "$code" = 4
 ok "by name" grep -q "cannot write '$tmp/missing/host.json'" "$tmp/err"

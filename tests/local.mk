@@ -411,6 +411,7 @@ tests/kernels_%.$(OBJEXT): gpu/%.cu
 -include $(wildcard tests/kernels_*.d)
 check_PROGRAMS += $(cuda_tests)
 cuda_tests = \
+	tests/cuda_calibrate.t \
 	tests/cuda_faults.t \
 	tests/cuda_ops_attention.t \
 	tests/cuda_ops_kda.t \
@@ -418,6 +419,8 @@ cuda_tests = \
 	tests/cuda_ops_model.t \
 	tests/cuda_order.t \
 	tests/cuda_run.t
+tests_cuda_calibrate_t_SOURCES = tests/cuda_calibrate.c $(fake_sources)
+tests_cuda_calibrate_t_LDADD = $(fake_kernels) $(fake_libs)
 tests_cuda_faults_t_SOURCES = tests/cuda_faults.c $(fake_sources)
 tests_cuda_faults_t_LDADD = $(fake_kernels) $(fake_libs)
 tests_cuda_order_t_SOURCES = tests/cuda_order.c $(fake_sources)

@@ -22,14 +22,6 @@ static inline void bench_lines_add(struct bench_lines *lines, struct bench_line 
     lines->at[lines->n++] = line;
 }
 
-/* Bytes read and written in a second of CPU time: packing of 16 aligned tensors, and memcpy of as
-   many. bytes: of an FP32 side; a multiple of 4096. */
-struct bench_packing {
-    double pack_bytes_per_s, copy_bytes_per_s;
-};
-enum status bench_packing_measure(enum dtype from, enum dtype to, uint64_t bytes,
-                                  struct bench_packing *out, struct err *err);
-
 /* Packing against memcpy. */
 enum status bench_pack(struct bench_lines *lines, struct err *err);
 

@@ -41,6 +41,12 @@ static const struct pack_case cases[] = {
 #undef X
 };
 
+/* Bytes read and written in a second of CPU time: packing of 16 aligned tensors, and memcpy of as
+   many. */
+struct bench_packing {
+    double pack_bytes_per_s, copy_bytes_per_s;
+};
+
 struct copying {
     const struct pack_table *table; /* NULL: memcpy of as many */
     uint64_t moved_bytes;           /* read and written */
@@ -95,8 +101,9 @@ static enum status measure(struct copying *copying, const struct pack_table *tab
     return STATUS_OK;
 }
 
-enum status bench_packing_measure(enum dtype from_dtype, enum dtype to_dtype, uint64_t bytes,
-                                  struct bench_packing *out, struct err *err)
+/* bytes: of an FP32 side; a multiple of 4096. */
+static enum status measure_packing(enum dtype from_dtype, enum dtype to_dtype, uint64_t bytes,
+                                   struct bench_packing *out, struct err *err)
 {
     char *from = aligned_alloc(ALIGNMENT, bytes), *to = aligned_alloc(ALIGNMENT, bytes);
     struct pack_table table;
@@ -125,8 +132,8 @@ enum status bench_pack(struct bench_lines *lines, struct err *err)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct pack_case *of = &cases[i];
         struct bench_packing packing;
-        const enum status status = bench_packing_measure((enum dtype)of->from, (enum dtype)of->to,
-                                                         of->bytes, &packing, err);
+        const enum status status =
+            measure_packing((enum dtype)of->from, (enum dtype)of->to, of->bytes, &packing, err);
         if (status != STATUS_OK)
             return status;
         const double percent = 100 * packing.pack_bytes_per_s / packing.copy_bytes_per_s;

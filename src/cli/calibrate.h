@@ -2,16 +2,18 @@
  * `unshard calibrate`: a cluster's rates from what was measured, here or elsewhere.
  *
  * Each source reads or measures and fills in rates, low, mid and high as they were seen; what it does
- * not say stays the preset's (--cluster). Files: calibrate_host.c with calibrate_ops.c and
- * calibrate_device.c (one rank: operators, packing, memory, its host) and calibrate_comm.c (ranks);
- * calibrate_nccl.c over collective_fit.h (outputs of nccl-tests); calibrate_trace.c with
- * calibrate_trace_comm.c (profiles).
- * What is out of what a cluster file can say is brought to its bound, in src/cluster_file.c.
+ * not say stays the preset's (--cluster). A device is measured by ranks of its own (calibrate_ranks.c),
+ * by its own stamps, on streams, as a step runs: operators (calibrate_ops.c), copies and launches
+ * (calibrate_copies.c), collectives (calibrate_comm.c). Rates come from these numbers alone
+ * (calibrate_rates.c). What a host and a GPU differ in: calibrate_host.c, calibrate_cuda.c. Outputs of
+ * nccl-tests: calibrate_nccl.c over collective_fit.h; profiles: calibrate_trace.c. What is out of what a cluster file can say is
+ * brought to its bound, in src/cluster_file.c.
  */
 #ifndef SRC_CLI_CALIBRATE_H
 #define SRC_CLI_CALIBRATE_H
 
 #include "src/cli/command.h"
+#include "src/cli/timed_device.h"
 #include "src/cluster.h"
 
 /* X(ENUM, word of --from) */
@@ -39,11 +41,15 @@ enum status calibrate_nccl(const struct options *options, struct arena *arena, s
 enum status calibrate_trace(const struct options *options, struct arena *arena, struct output *out,
                             struct err *err);
 
-/* This machine as a cluster. Texts and ranges to arena. */
-enum status calibrate_host(struct cluster *out, struct arena *arena, struct err *err);
+/* ---- what is measured ---------------------------------------------------------------------------- */
 
-/* A sequence and a short one, in tokens; products that are narrow, and hardly any. */
-enum { CALIBRATE_SEQ = 256, CALIBRATE_SHORT_SEQ = 32, CALIBRATE_NARROW = 64, CALIBRATE_SMALL = 16 };
+/* Sizes of the cases, named as in gpu/ops.h: of sequences in tokens, a short and a long one; of
+   products, which are wide (g), narrow, or hardly any; of what is copied and updated. */
+struct calibrate_sizes {
+    uint64_t t, short_t, h, f, v, nh, d;
+    uint64_t g_t, g_h, g_f, narrow, small;
+    uint64_t copy_bytes, pack_bytes, updated, message_bytes;
+};
 
 /* Operators that are priced by one rate: products of three sizes, attention over both sequences, the
    delta rule, and all others. */
@@ -63,14 +69,84 @@ struct calibrate_speed {
     double fast, all, slow;
     double work, seconds; /* of all together */
 };
-enum status calibrate_op_speeds(struct calibrate_speed out[CLASS_OP_N], struct err *err);
 
-/* Rates of the device's own kernels and of its host, alone. Texts and ranges to arena. */
-enum status calibrate_device(struct cluster *out, struct arena *arena, struct err *err);
+/* X(member of struct cluster, from, to): shares of the rate of memory at which packing reads and
+   writes. */
+#define CALIBRATE_PACKINGS(X) \
+    X(copy_cast, FP32, BF16)  \
+    X(copy_in, FP32, BF16)    \
+    X(copy_out, BF16, BF16)   \
+    X(pack_widen, BF16, FP32) \
+    X(pack_same, BF16, BF16)  \
+    X(pack_fp32, FP32, FP32)
 
-/* Rows for 2 ranks up to most, each number of them doubled; ranks are forked. */
-enum status calibrate_comm(uint32_t most, struct cluster *out, struct arena *arena,
-                           struct err *err);
+enum calibrate_packing {
+#define X(member, from, to) PACKING_##member,
+    CALIBRATE_PACKINGS(X)
+#undef X
+        PACKING_N
+};
+
+/* Of one rank. Bytes are counted as read and as written. */
+struct calibrate_numbers {
+    struct calibrate_speed speeds[CLASS_OP_N];
+    double copy_bytes_per_s, update_bytes_per_s, pack_bytes_per_s[PACKING_N];
+    double launch_s; /* of a kernel that has hardly anything to do, on its stream */
+    double issue_s;  /* of one, on the host's thread */
+    uint64_t context_bytes;
+};
+
+enum status calibrate_ops(struct timed_device *timed, const struct calibrate_sizes *sizes,
+                          struct calibrate_speed out[CLASS_OP_N], struct err *err);
+/* A wide product, prepared; in the device's arena. */
+enum status calibrate_product(struct timed_device *timed, const struct calibrate_sizes *sizes,
+                              struct work *out, struct err *err);
+enum status calibrate_copies(struct timed_device *timed, const struct calibrate_sizes *sizes,
+                             struct calibrate_numbers *out, struct err *err);
+
+/* Seconds from the end of compute to the start of compute that waits for the collective between them,
+   by kind and message; and of products beside collectives, against products alone. */
+enum { CALIBRATE_KINDS = 3, CALIBRATE_MESSAGES = 2, CALIBRATE_EVENTS = 3 };
+struct calibrate_comm {
+    double seconds[CALIBRATE_KINDS][CALIBRATE_MESSAGES];
+    double slowdown; /* 1: none */
+};
+enum status calibrate_collectives(struct timed_device *timed, uint32_t ranks,
+                                  const struct calibrate_sizes *sizes, struct calibrate_comm *out,
+                                  struct err *err);
+
+/* ---- by whom ------------------------------------------------------------------------------------- */
+
+/* A device that is measured, and how much of it. */
+struct calibrate_target {
+    const struct device_ops *ops;
+    struct calibrate_sizes sizes;
+    uint32_t ranks;      /* that measure operators and copies side by side, as a run has them */
+    uint32_t most_ranks; /* of collectives; below 2: none are measured */
+    struct device_facts facts; /* of the device: filled in by calibrate_numbers() */
+};
+
+/* The numbers of rank 0. */
+enum status calibrate_measure(struct calibrate_target *target, struct calibrate_numbers *out,
+                              struct err *err);
+enum status calibrate_measure_comm(const struct calibrate_target *target, uint32_t ranks,
+                                   struct calibrate_comm *out, struct err *err);
+
+/* ---- rates --------------------------------------------------------------------------------------- */
+
+/* Texts and ranges to arena. */
+void calibrate_rates(const struct calibrate_target *target, const struct calibrate_numbers *numbers,
+                     struct cluster *out, struct arena *arena);
+/* Rows for 2 ranks up to the target's, each number of them doubled, and contention. Where there is one
+   rank alone both stay as they are. */
+enum status calibrate_comm(const struct calibrate_target *target, struct cluster *out,
+                           struct arena *arena, struct err *err);
+
+/* This machine as a cluster; a GPU of it, whose links are the preset's. */
+enum status calibrate_host(const struct device_ops *ops, const struct cluster *preset,
+                           struct cluster *out, struct arena *arena, struct err *err);
+enum status calibrate_cuda(const struct device_ops *ops, const struct cluster *preset,
+                           struct cluster *out, struct arena *arena, struct err *err);
 
 /* One number for all three, or three in any order. */
 struct rate calibrate_rate(double low, double mid, double high, const char *source);

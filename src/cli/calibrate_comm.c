@@ -1,35 +1,30 @@
 /*
- * Collectives of the host over shared memory, on ranks forked here; see calibrate.h.
+ * Collectives between ranks, and what they take from compute beside them; see calibrate.h.
  *
- * Of each kind a small and a large message, again and again; the median on rank 0 of what its stream
- * measures. A row is the straight line through both: start, and bytes in a second. Where there are
- * more ranks than cores they wait for one another, as they do in a run.
+ * Of each kind a small and a large message, again and again: the median of what lies between two works
+ * of the stream that computes, of which the second waits for the collective and the collective for the
+ * first. So the start of a row is what a step waits for, and what it costs to wake a stream is in it. A
+ * row is the straight line through both messages. Where there are more ranks than cores they wait for
+ * one another, as they do in a run.
  */
-#include <errno.h>
+#include <math.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "gpu/device.h"
 #include "src/cli/calibrate.h"
 
-enum { KIND_N = 3, SIZE_N = 2, REPEATS = 15, MOST_RANKS = 8, FIRST_RANKS = 2 };
-#define TIMEOUT_NS INT64_C(20000000000)
+enum { REPEATS = 21, BESIDE = 12, TRIES = 7, MOST_PRODUCTS = 64, SMALL_BYTES = 4096 };
+enum { COMPUTED, COPIED, COLLECTED }; /* events */
 
-static const uint8_t kinds[KIND_N] = {TASK_ALL_GATHER, TASK_REDUCE_SCATTER, TASK_ALL_REDUCE};
-/* Elements of FP32 of a whole message. */
-static const uint64_t sizes[SIZE_N] = {1 << 10, 1 << 19};
+static const uint8_t kinds[CALIBRATE_KINDS] = {TASK_ALL_GATHER, TASK_REDUCE_SCATTER,
+                                               TASK_ALL_REDUCE};
+static const uint8_t streams[CALIBRATE_KINDS] = {STREAM_AG, STREAM_RS, STREAM_AR};
+static const struct work nothing = {.kind = WORK_NOTHING};
 
-struct times {
-    int64_t ns[KIND_N][SIZE_N];
-};
-
-struct one_rank {
-    uint32_t rank, ranks;
-    void *device;
-    char *send, *recv; /* a whole message each */
+/* What a rank has to measure with. */
+struct bench {
+    struct timed_device *timed;
+    uint32_t ranks;
+    void *send, *recv; /* a whole message each */
 };
 
 static int compare_ns(const void *a, const void *b)
@@ -38,169 +33,216 @@ static int compare_ns(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-static enum status time_collective(const struct one_rank *of, uint8_t kind, uint64_t elements,
-                                   int64_t *median_ns, struct err *err)
+static double median_s(int64_t *times_ns, int n)
 {
-    const uint64_t slice = kind == TASK_ALL_REDUCE ? elements : elements / of->ranks;
-    const struct work work = {.kind = WORK_COLLECTIVE,
-                              .is.collective = {.kind = kind,
-                                                .comm = COMM_SHARD,
-                                                .dtype = DTYPE_FP32,
-                                                .reduction = REDUCE_SUM,
-                                                .elements = slice,
-                                                .send = of->send,
-                                                .recv = of->recv}};
-    struct stamp stamps[REPEATS] = {0};
+    qsort(times_ns, (size_t)n, sizeof *times_ns, compare_ns);
+    return (double)times_ns[n / 2] * 1e-9;
+}
+
+static uint64_t message_bytes(const struct calibrate_sizes *sizes, int message)
+{
+    return message == 0 ? SMALL_BYTES : sizes->message_bytes;
+}
+
+/* Of FP32; bytes: of the whole message. */
+static struct work collective(const struct bench *bench, uint8_t kind, uint64_t bytes)
+{
+    const uint64_t elements = bytes / sizeof(float);
+
+    return (struct work){
+        .kind = WORK_COLLECTIVE,
+        .is.collective = {.kind = kind,
+                          .comm = COMM_SHARD,
+                          .dtype = DTYPE_FP32,
+                          .reduction = REDUCE_SUM,
+                          .elements = kind == TASK_ALL_REDUCE ? elements : elements / bench->ranks,
+                          .send = bench->send,
+                          .recv = bench->recv}};
+}
+
+static enum status submit(const struct bench *bench, enum stream stream, const struct work *work,
+                          struct stamp *stamp, struct err *err)
+{
+    const struct submission submission = {
+        .work = work, .parts = stamp ? STAMP_START | STAMP_END : 0, .stamp = stamp};
+    return bench->timed->ops->submit(bench->timed->self, stream, &submission, err);
+}
+
+static enum status chain(const struct bench *bench, uint32_t event, enum stream from,
+                         enum stream to, struct err *err)
+{
+    const struct device_ops *ops = bench->timed->ops;
+    const enum status status = ops->record(bench->timed->self, event, from, err);
+    return status == STATUS_OK ? ops->wait(bench->timed->self, event, to, err) : status;
+}
+
+/* From the stream that computes, by way of the copies where it is an all-gather, and back. */
+static enum status submit_round(const struct bench *bench, const struct work *work,
+                                enum stream stream, struct stamp *after, struct err *err)
+{
+    const bool copies = stream == STREAM_AG;
+    const enum stream first = copies ? STREAM_AGI : stream;
+    enum status status = chain(bench, COMPUTED, STREAM_C, first, err);
+
+    if (status == STATUS_OK && copies)
+        status = submit(bench, STREAM_AGI, &nothing, NULL, err);
+    if (status == STATUS_OK && copies)
+        status = chain(bench, COPIED, STREAM_AGI, stream, err);
+    if (status == STATUS_OK)
+        status = submit(bench, stream, work, NULL, err);
+    if (status == STATUS_OK)
+        status = chain(bench, COLLECTED, stream, STREAM_C, err);
+    return status == STATUS_OK ? submit(bench, STREAM_C, &nothing, after, err) : status;
+}
+
+static enum status time_collective(const struct bench *bench, int kind, uint64_t bytes,
+                                   double *seconds, struct err *err)
+{
+    const struct work work = collective(bench, kinds[kind], bytes);
+    struct stamp stamps[REPEATS + 1] = {0};
     int64_t times_ns[REPEATS];
-    enum status status = STATUS_OK;
+    enum status status = submit(bench, STREAM_C, &nothing, &stamps[0], err);
 
-    for (int i = 0; i < REPEATS && status == STATUS_OK; i++) {
-        const struct submission submission = {
-            .work = &work, .parts = STAMP_START | STAMP_END, .stamp = &stamps[i]};
-        status = host_device_ops.submit(of->device, STREAM_AG, &submission, err);
-    }
+    for (int i = 0; i < REPEATS && status == STATUS_OK; i++)
+        status = submit_round(bench, &work, (enum stream)streams[kind], &stamps[i + 1], err);
     if (status == STATUS_OK)
-        status = host_device_ops.drain(of->device, err);
+        status = bench->timed->ops->drain(bench->timed->self, err);
     for (int i = 0; i < REPEATS; i++)
-        times_ns[i] = stamps[i].end_ns - stamps[i].start_ns;
-    qsort(times_ns, REPEATS, sizeof *times_ns, compare_ns);
-    *median_ns = times_ns[REPEATS / 2];
+        times_ns[i] = stamps[i + 1].start_ns - stamps[i].end_ns;
+    *seconds = median_s(times_ns, REPEATS);
     return status;
 }
 
-static enum status time_all(const struct one_rank *of, struct times *out, struct err *err)
+/* ---- compute beside them -------------------------------------------------------------------------- */
+
+/* The products' time alone is what they did while collectives ran, which slowed them, and what they
+   did when these had ended. */
+static double slowdown_of(double alone_s, const struct stamp *products, const struct stamp *comm)
+{
+    const double products_s = (double)(products->end_ns - products->start_ns) * 1e-9;
+    const double beside_s = fmin(products_s, (double)(comm->end_ns - products->start_ns) * 1e-9);
+    const double done_s = alone_s - (products_s - beside_s); /* of their time alone, beside */
+
+    return beside_s > 0 && done_s > 0 ? fmax(1, beside_s / done_s) : 1;
+}
+
+static enum status run_beside(const struct bench *bench, const struct work *product, uint32_t n,
+                              const struct work *comm, struct stamp stamps[2], struct err *err)
 {
     enum status status = STATUS_OK;
 
-    for (int kind = 0; kind < KIND_N; kind++)
-        for (int size = 0; size < SIZE_N && status == STATUS_OK; size++) {
-            int64_t ns = 0;
-            status = time_collective(of, kinds[kind], sizes[size], &ns, err);
-            if (of->rank == 0)
-                out->ns[kind][size] = ns;
-        }
-    return status;
-}
-
-static enum status open_device(const struct one_rank *of, const struct comm_group *all,
-                               struct shm_transport *transport, struct err *err)
-{
-    struct transport_setup between = {
-        .rank = of->rank, .ranks = of->ranks, .timeout_ns = TIMEOUT_NS};
-    struct device_setup setup = {.rank = of->rank,
-                                 .ranks = of->ranks,
-                                 .timeout_ns = TIMEOUT_NS,
-                                 .transport = &shm_transport_ops,
-                                 .transport_self = transport};
-
-    between.groups[COMM_SHARD] = between.groups[GROUP_CONTROL] = setup.groups[COMM_SHARD] = *all;
-    const enum status status = shm_transport_ops.open(transport, &between, err);
-    return status == STATUS_OK ? host_device_ops.open(of->device, &setup, err) : status;
-}
-
-/* The whole life of a rank. */
-static void be_rank(uint32_t rank, uint32_t ranks, struct shm_region *region, struct times *out)
-{
-    const size_t bytes = sizes[SIZE_N - 1] * sizeof(float);
-    struct one_rank self = {.rank = rank,
-                            .ranks = ranks,
-                            .device = host_device_ops.make(),
-                            .send = calloc(1, bytes),
-                            .recv = calloc(1, bytes)};
-    struct shm_transport *transport = shm_transport_new(region);
-    uint32_t numbers[MOST_RANKS];
-    struct err err;
-
-    if (!self.send || !self.recv)
-        err_out_of_memory(bytes);
-    for (uint32_t r = 0; r < ranks; r++)
-        numbers[r] = r;
-    const struct comm_group all = {.n = ranks, .me = rank, .ranks = numbers};
-    enum status status = open_device(&self, &all, transport, &err);
-    if (status == STATUS_OK)
-        status = time_all(&self, out, &err);
-    _exit(status);
-}
-
-static enum status wait_ranks(uint32_t n, struct shm_region *region, const pid_t *pids,
-                              struct err *err)
-{
-    enum status status = STATUS_OK;
-
-    for (uint32_t r = 0; r < n; r++) {
-        int how = 0;
-        if (waitpid(pids[r], &how, 0) == pids[r] && how == 0)
-            continue;
-        shm_region_abort(region, r);
-        status = err_set(err, STATUS_RUN, "rank %u of %u did not do its collectives", r, n);
+    for (int i = 0; i < BESIDE && status == STATUS_OK; i++) {
+        const unsigned parts = (i == 0 ? STAMP_START : 0u) | (i + 1 == BESIDE ? STAMP_END : 0u);
+        const struct submission submission = {
+            .work = comm, .parts = (uint8_t)parts, .stamp = &stamps[1]};
+        status = bench->timed->ops->submit(bench->timed->self, STREAM_AG, &submission, err);
     }
-    return status;
+    for (uint32_t i = 0; i < n && status == STATUS_OK; i++) {
+        const unsigned parts = (i == 0 ? STAMP_START : 0u) | (i + 1 == n ? STAMP_END : 0u);
+        const struct submission submission = {
+            .work = product, .parts = (uint8_t)parts, .stamp = &stamps[0]};
+        status = bench->timed->ops->submit(bench->timed->self, STREAM_C, &submission, err);
+    }
+    return status == STATUS_OK ? bench->timed->ops->drain(bench->timed->self, err) : status;
 }
 
-static enum status time_ranks(uint32_t ranks, struct times *shared, struct err *err)
+static int compare_doubles(const void *a, const void *b)
 {
-    struct shm_region *region;
-    pid_t pids[MOST_RANKS];
-    uint32_t n = 0;
-    enum status status = shm_region_new(ranks, &region, err);
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* About as many products as collectives take; of these all ranks do equally many. */
+static enum status time_beside(const struct bench *bench, const struct work *product,
+                               const struct calibrate_sizes *sizes, struct calibrate_comm *out,
+                               struct err *err)
+{
+    const struct work comm = collective(bench, TASK_ALL_GATHER, sizes->message_bytes);
+    double alone_s = 0, slowdowns[TRIES];
+    enum status status = timed_run(bench->timed, product, 1, &alone_s, err);
 
     if (status != STATUS_OK)
         return status;
-    for (; n < ranks && status == STATUS_OK; n++) {
-        pids[n] = fork();
-        if (pids[n] == 0)
-            be_rank(n, ranks, region, shared);
-        if (pids[n] < 0)
-            break;
+    const double wanted = ceil(BESIDE * out->seconds[0][1] / alone_s);
+    const uint32_t n = (uint32_t)fmin(fmax(1, wanted), MOST_PRODUCTS);
+    for (int i = 0; i < TRIES && status == STATUS_OK; i++) {
+        struct stamp stamps[2] = {0};
+        status = run_beside(bench, product, n, &comm, stamps, err);
+        slowdowns[i] = slowdown_of(n * alone_s, &stamps[0], &stamps[1]);
     }
-    if (n < ranks) {
-        err_set(err, STATUS_RUN, "rank %u could not be started: %s", n, strerror(errno));
-        shm_region_abort(region, n);
-        wait_ranks(n, region, pids, NULL);
-        status = STATUS_RUN;
-    } else {
-        status = wait_ranks(n, region, pids, err);
-    }
-    shm_region_free(region);
+    qsort(slowdowns, TRIES, sizeof *slowdowns, compare_doubles);
+    out->slowdown = slowdowns[TRIES / 2];
     return status;
 }
 
-static struct collective_row row_of(int kind, uint32_t ranks, const struct times *times)
+enum status calibrate_collectives(struct timed_device *timed, uint32_t ranks,
+                                  const struct calibrate_sizes *sizes, struct calibrate_comm *out,
+                                  struct err *err)
 {
-    const double per_message = (ranks - 1.0) / ranks * sizeof(float); /* that is sent, an element */
-    const double less_s = (double)times->ns[kind][0] * 1e-9;
-    const double more_s = (double)times->ns[kind][1] * 1e-9;
-    const double less_bytes = (double)sizes[0] * per_message;
-    const double more_bytes = (double)sizes[1] * per_message;
-    const double rate = more_s > less_s ? (more_bytes - less_bytes) / (more_s - less_s) : 1e12;
-    const double start_s = less_s - less_bytes / rate;
+    struct bench bench = {.timed = timed, .ranks = ranks};
+    struct work product;
+    enum status status = calibrate_product(timed, sizes, &product, err);
 
-    return (struct collective_row){.kind = kinds[kind],
-                                   .ranks = ranks,
-                                   .a_s = start_s > 0 ? start_s : 0,
-                                   .bytes_per_s = rate,
-                                   .source = "measured: shared memory, 4 KiB and 2 MiB"};
+    if (status == STATUS_OK)
+        status = timed_take(timed, sizes->message_bytes, &bench.send, err);
+    if (status == STATUS_OK)
+        status = timed_take(timed, sizes->message_bytes, &bench.recv, err);
+    const struct work fill = {.kind = WORK_FILL,
+                              .is.fill = {.to = bench.send, .bytes = sizes->message_bytes}};
+    if (status == STATUS_OK)
+        status = timed_do(timed, &fill, err);
+    for (int kind = 0; kind < CALIBRATE_KINDS; kind++)
+        for (int m = 0; m < CALIBRATE_MESSAGES && status == STATUS_OK; m++)
+            status =
+                time_collective(&bench, kind, message_bytes(sizes, m), &out->seconds[kind][m], err);
+    return status == STATUS_OK ? time_beside(&bench, &product, sizes, out, err) : status;
 }
 
-enum status calibrate_comm(uint32_t most, struct cluster *out, struct arena *arena, struct err *err)
+/* ---- rows ----------------------------------------------------------------------------------------- */
+
+static struct collective_row row_of(const struct calibrate_target *target, int kind, uint32_t ranks,
+                                    const double seconds[CALIBRATE_MESSAGES], struct arena *arena)
 {
-    struct times *shared =
-        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    struct collective_row *rows =
-        arena_array(arena, struct collective_row, (size_t)KIND_N * MOST_RANKS);
+    const double sent = (ranks - 1.0) / ranks; /* of a message */
+    const double less_bytes = sent * (double)message_bytes(&target->sizes, 0);
+    const double more_bytes = sent * (double)message_bytes(&target->sizes, 1);
+    const double more_s = seconds[1] - seconds[0];
+    const double rate = more_s > 0 ? (more_bytes - less_bytes) / more_s : 1e12;
+
+    return (struct collective_row){
+        .kind = kinds[kind],
+        .ranks = ranks,
+        .a_s = fmax(0, seconds[0] - less_bytes / rate),
+        .bytes_per_s = rate,
+        .source = arena_printf(arena, "measured: 4 KiB and %llu KiB between two works of compute",
+                               (unsigned long long)target->sizes.message_bytes >> 10)};
+}
+
+enum status calibrate_comm(const struct calibrate_target *target, struct cluster *out,
+                           struct arena *arena, struct err *err)
+{
+    struct collective_row *rows = arena_array(arena, struct collective_row, 64);
+    double least = INFINITY, most = 0, first = 0;
     enum status status = STATUS_OK;
     uint32_t n = 0;
 
-    if (shared == MAP_FAILED)
-        return err_set(err, STATUS_RUN, "no memory for times: %s", strerror(errno));
-    for (uint32_t ranks = FIRST_RANKS; ranks <= most && ranks <= MOST_RANKS && status == STATUS_OK;
-         ranks *= 2) {
-        status = time_ranks(ranks, shared, err);
-        for (int kind = 0; kind < KIND_N && status == STATUS_OK; kind++)
-            rows[n++] = row_of(kind, ranks, shared);
+    for (uint32_t ranks = 2; ranks <= target->most_ranks && status == STATUS_OK; ranks *= 2) {
+        struct calibrate_comm comm;
+        status = calibrate_measure_comm(target, ranks, &comm, err);
+        if (status != STATUS_OK)
+            return status;
+        for (int kind = 0; kind < CALIBRATE_KINDS; kind++)
+            rows[n++] = row_of(target, kind, ranks, comm.seconds[kind], arena);
+        first = ranks == 2 ? comm.slowdown : first;
+        least = fmin(least, comm.slowdown);
+        most = fmax(most, comm.slowdown);
     }
-    munmap(shared, sizeof *shared);
+    if (n == 0)
+        return STATUS_OK;
     out->collectives = rows;
     out->n_collective = n;
-    return status;
+    out->contention = calibrate_rate(least - 1, first - 1, most - 1,
+                                     "measured: products beside all-gathers, 2 ranks; low and high "
+                                     "of all numbers of ranks");
+    return STATUS_OK;
 }

@@ -1,31 +1,43 @@
 /*
- * This machine as a cluster: its size, and the rates of one rank and of several; see calibrate.h.
- * What one machine cannot show it says, in the number's own source.
+ * This machine as a cluster: its size, and the rates of its ranks; see calibrate.h. What one machine
+ * cannot show it says, in the number's own source.
+ *
+ * Operators are measured as small as those of a model that a host trains in good time, on as many
+ * ranks as `run` has by default, side by side: they share cores, caches and memory.
  */
-#include <unistd.h>
-
 #include "src/cli/calibrate.h"
 
-enum { RANKS_PER_CORE = 2, MOST_RANKS = 8, MOST_LOCAL_RANKS = 256 };
+enum { RANKS = 2, RANKS_PER_CORE = 2, MOST_RANKS = 8, MOST_LOCAL_RANKS = 256 };
 
-static uint64_t memory_bytes(void)
-{
-    const long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
-    return pages > 0 && bytes > 0 ? (uint64_t)pages * (uint64_t)bytes : 1;
-}
+static const struct calibrate_sizes sizes = {.t = 128,
+                                             .short_t = 32,
+                                             .h = 64,
+                                             .f = 160,
+                                             .v = 256,
+                                             .nh = 4,
+                                             .d = 16,
+                                             .g_t = 256,
+                                             .g_h = 256,
+                                             .g_f = 512,
+                                             .narrow = 64,
+                                             .small = 16,
+                                             .copy_bytes = (uint64_t)64 << 20,
+                                             .pack_bytes = (uint64_t)256 << 10,
+                                             .updated = 1 << 16,
+                                             .message_bytes = (uint64_t)2 << 20};
 
-static void set_sizes(struct cluster *out)
+static void set_sizes(const struct calibrate_target *target, struct cluster *out)
 {
     static const char none[] = "the host has none";
 
-    out->memory_bytes = memory_bytes();
+    out->memory_bytes = target->facts.memory_bytes;
     out->memory_bytes_source = "of the machine; ranks share it";
     out->max_gpus_per_node = MOST_LOCAL_RANKS;
     out->max_gpus_per_node_source = "ranks are processes";
     out->workspace_bytes_source = out->context_bytes_source = out->communicator_bytes_source = none;
 }
 
-/* One machine has no network; nothing is known of what ranks take from one another. */
+/* One machine has no network. */
 static void set_rest(struct cluster *out)
 {
     static const char none[] = "not measured: one machine has no network";
@@ -45,24 +57,30 @@ static void set_rest(struct cluster *out)
     out->fa3_derate = calibrate_value(0, other);
     out->fa4_derate = calibrate_value(0, other);
     out->triton_2023_derate = calibrate_value(0, other);
-    out->contention = calibrate_rate(0, 0, 1,
-                                     "not measured: low where each thread has a core of "
-                                     "its own, high where two share one");
 }
 
-enum status calibrate_host(struct cluster *out, struct arena *arena, struct err *err)
+static uint32_t most_ranks(uint32_t cores)
 {
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    const uint32_t ranks = cores > MOST_RANKS ? MOST_RANKS : (uint32_t)(cores < 1 ? 1 : cores);
-    const uint32_t most = RANKS_PER_CORE * ranks;
+    const uint32_t ranks = RANKS_PER_CORE * (cores < MOST_RANKS ? cores : MOST_RANKS);
+    return ranks < MOST_RANKS ? ranks : MOST_RANKS;
+}
 
+enum status calibrate_host(const struct device_ops *ops, const struct cluster *preset,
+                           struct cluster *out, struct arena *arena, struct err *err)
+{
+    struct calibrate_target target = {.ops = ops, .sizes = sizes, .ranks = RANKS};
+    struct calibrate_numbers numbers;
+    const enum status status = calibrate_measure(&target, &numbers, err);
+
+    (void)preset;
+    if (status != STATUS_OK)
+        return status;
     *out = (struct cluster){.name = "host",
                             .description = "this machine as a device: threads and memory, ranks "
                                            "over shared memory"};
-    set_sizes(out);
+    target.most_ranks = most_ranks(target.facts.processors);
+    set_sizes(&target, out);
     set_rest(out);
-    const enum status status = calibrate_device(out, arena, err);
-    return status == STATUS_OK
-               ? calibrate_comm(most < MOST_RANKS ? most : MOST_RANKS, out, arena, err)
-               : status;
+    calibrate_rates(&target, &numbers, out, arena);
+    return calibrate_comm(&target, out, arena, err);
 }

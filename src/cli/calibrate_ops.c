@@ -1,171 +1,247 @@
 /*
- * How fast the operators of gpu/ops.h are on the host, one thread; see calibrate.h.
+ * How fast the operators of gpu/ops.h are on a device; see calibrate.h.
  *
- * Each runs alone on operands of one small size, by CPU time. Its speed is its work, as the price
- * counts it (sim/cost_formula.h), by that time.
+ * Each runs in a row on the stream that computes. Its speed is its work, as the price counts it
+ * (sim/cost_formula.h), by that time: what it costs to hand an operator over is in it, as in a step.
  */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "gpu/ops.h"
-#include "src/cli/bench.h"
 #include "src/cli/calibrate.h"
 
-/* Sizes, named as in gpu/ops.h. */
-enum {
-    T = CALIBRATE_SEQ,
-    S = CALIBRATE_SHORT_SEQ,
-    N = CALIBRATE_NARROW,
-    SMALL = CALIBRATE_SMALL * CALIBRATE_SMALL,
-    H = 256,
-    F = 512,
-    V = 512,
-    NH = 8,
-    D = 32,
-    Q = NH * D,
-    STATES = T / DELTA_CHUNK * Q * D
+/* A size of a case: one of struct calibrate_sizes, or what follows from them. */
+enum dim {
+    ONE,
+    T,
+    S, /* the short sequence */
+    H,
+    F,
+    V,
+    NH,
+    D,
+    Q, /* heads * d */
+    N, /* narrow */
+    SMALL,
+    GT,
+    GH,
+    GF,
+    CHUNKS, /* of a sequence, for the delta rule */
+    WIDTH,  /* of a short convolution */
+    DIM_N
 };
-enum { RUNS = 9, WARM_UP_RUNS = 2 };
-#define OPERAND_BYTES ((size_t)8 << 20) /* of one, more than any needs */
 
 struct operand_size {
-    uint64_t n; /* 0: absent */
+    uint8_t a, b, c; /* enum dim, multiplied; all 0: absent */
     uint8_t dtype, mode;
+    bool is_there;
 };
 /* clang-format off */
 /* A case's operands: read, written, BF16 or FP32; ids of eight bytes; none. */
-#define IN(n)    {n, DTYPE_BF16, OP_READ}
-#define OUT(n)   {n, DTYPE_BF16, OP_WRITE}
-#define IN32(n)  {n, DTYPE_FP32, OP_READ}
-#define OUT32(n) {n, DTYPE_FP32, OP_WRITE}
-#define IDS(n)   {n, DTYPE_U8, OP_READ}
-#define NONE     {0, DTYPE_BF16, OP_READ}
+#define IN(a, b)     {a, b, ONE, DTYPE_BF16, OP_READ, true}
+#define OUT(a, b)    {a, b, ONE, DTYPE_BF16, OP_WRITE, true}
+#define IN32(a, b)   {a, b, ONE, DTYPE_FP32, OP_READ, true}
+#define OUT32(a, b)  {a, b, ONE, DTYPE_FP32, OP_WRITE, true}
+#define STATES(mode) {CHUNKS, Q, D, DTYPE_FP32, mode, true}
+#define IDS(a)       {a, ONE, ONE, DTYPE_U8, OP_READ, true}
+#define NONE         {ONE, ONE, ONE, DTYPE_BF16, OP_READ, false}
 /* clang-format on */
 
 struct op_case {
     uint8_t of, kind, pass; /* enum calibrate_class, op_kind, op_pass */
-    uint64_t m, n, k;
+    uint8_t m, n, k;        /* enum dim; ONE: the operator has none */
     struct operand_size operands[OP_MAX_TENSORS];
 };
 
 /* clang-format off */
 static const struct op_case cases[] = {
-    {CLASS_GEMM, OP_MM, PASS_FORWARD, T, F, H, {IN(T * H), IN(F * H), NONE, OUT(T * F)}},
-    {CLASS_GEMM, OP_MM, PASS_DGRAD,   T, H, F, {IN(T * F), IN(F * H), OUT(T * H)}},
-    {CLASS_GEMM, OP_MM, PASS_WGRAD,   F, H, T, {IN(T * F), IN(T * H), OUT(F * H)}},
-    {CLASS_NARROW, OP_MM, PASS_FORWARD, N, N, N, {IN(N * N), IN(N * N), NONE, OUT(N * N)}},
-    {CLASS_NARROW, OP_MM, PASS_DGRAD,   N, N, N, {IN(N * N), IN(N * N), OUT(N * N)}},
-    {CLASS_NARROW, OP_MM, PASS_WGRAD,   N, N, N, {IN(N * N), IN(N * N), OUT(N * N)}},
-    {CLASS_START, OP_MM, PASS_FORWARD, CALIBRATE_SMALL, CALIBRATE_SMALL, CALIBRATE_SMALL,
-     {IN(SMALL), IN(SMALL), NONE, OUT(SMALL)}},
+    {CLASS_GEMM, OP_MM, PASS_FORWARD, GT, GF, GH, {IN(GT, GH), IN(GF, GH), NONE, OUT(GT, GF)}},
+    {CLASS_GEMM, OP_MM, PASS_DGRAD,   GT, GH, GF, {IN(GT, GF), IN(GF, GH), OUT(GT, GH)}},
+    {CLASS_GEMM, OP_MM, PASS_WGRAD,   GF, GH, GT, {IN(GT, GF), IN(GT, GH), OUT(GF, GH)}},
+    {CLASS_NARROW, OP_MM, PASS_FORWARD, N, N, N, {IN(N, N), IN(N, N), NONE, OUT(N, N)}},
+    {CLASS_NARROW, OP_MM, PASS_DGRAD,   N, N, N, {IN(N, N), IN(N, N), OUT(N, N)}},
+    {CLASS_NARROW, OP_MM, PASS_WGRAD,   N, N, N, {IN(N, N), IN(N, N), OUT(N, N)}},
+    {CLASS_START, OP_MM, PASS_FORWARD, SMALL, SMALL, SMALL,
+     {IN(SMALL, SMALL), IN(SMALL, SMALL), NONE, OUT(SMALL, SMALL)}},
     {CLASS_LONG, OP_SDPA, PASS_FORWARD, NH, T, D,
-     {IN(T * Q), IN(T * Q), IN(T * Q), OUT(T * Q), OUT32(T * NH)}},
+     {IN(T, Q), IN(T, Q), IN(T, Q), OUT(T, Q), OUT32(T, NH)}},
     {CLASS_LONG, OP_SDPA, PASS_DGRAD, NH, T, D,
-     {IN(T * Q), IN(T * Q), IN(T * Q), IN(T * Q), IN32(T * NH), IN(T * Q), OUT(T * Q), OUT(T * Q),
-      OUT(T * Q)}},
+     {IN(T, Q), IN(T, Q), IN(T, Q), IN(T, Q), IN32(T, NH), IN(T, Q), OUT(T, Q), OUT(T, Q),
+      OUT(T, Q)}},
     {CLASS_SHORT, OP_SDPA, PASS_FORWARD, NH, S, D,
-     {IN(S * Q), IN(S * Q), IN(S * Q), OUT(S * Q), OUT32(S * NH)}},
+     {IN(S, Q), IN(S, Q), IN(S, Q), OUT(S, Q), OUT32(S, NH)}},
     {CLASS_SHORT, OP_SDPA, PASS_DGRAD, NH, S, D,
-     {IN(S * Q), IN(S * Q), IN(S * Q), IN(S * Q), IN32(S * NH), IN(S * Q), OUT(S * Q), OUT(S * Q),
-      OUT(S * Q)}},
-    {CLASS_DELTA, OP_DELTA_RULE, PASS_FORWARD, T, NH, D,
-     {IN32(T * Q), IN32(T * Q), IN(T * Q), IN32(T * Q), IN32(T * NH), OUT32(T * Q),
-      OUT32(STATES)}},
-    {CLASS_DELTA, OP_DELTA_RULE, PASS_DGRAD, T, NH, D,
-     {IN32(T * Q), IN32(T * Q), IN(T * Q), IN32(T * Q), IN32(T * NH), IN32(STATES), IN32(T * Q),
-      OUT32(T * Q), OUT32(T * Q), OUT(T * Q), OUT32(T * Q), OUT32(T * NH)}},
-    {CLASS_OTHER, OP_RMS, PASS_FORWARD, 0, 0, 0, {IN(T * H), IN(H), OUT(T * H), OUT32(T)}},
-    {CLASS_OTHER, OP_RMS, PASS_DGRAD, 0, 0, 0,
-     {IN(T * H), IN(H), IN32(T), IN(T * H), OUT(T * H)}},
-    {CLASS_OTHER, OP_RMS, PASS_WGRAD, 0, 0, 0, {IN(T * H), IN32(T), IN(T * H), OUT(H)}},
-    {CLASS_OTHER, OP_SWIGLU, PASS_FORWARD, 0, 0, 0, {IN(T * F), IN(T * F), OUT(T * F)}},
-    {CLASS_OTHER, OP_SWIGLU, PASS_DGRAD, 0, 0, 0,
-     {IN(T * F), IN(T * F), IN(T * F), OUT(T * F), OUT(T * F)}},
-    {CLASS_OTHER, OP_ADD, PASS_FORWARD, 0, 0, 0, {IN(T * H), IN(T * H), OUT(T * H)}},
-    {CLASS_OTHER, OP_CROSS_ENTROPY, PASS_FORWARD, 0, 0, 0,
-     {IN(T * V), IDS(T), OUT32(T), OUT32(1)}},
-    {CLASS_OTHER, OP_CROSS_ENTROPY, PASS_DGRAD, 0, 0, 0,
-     {IN(T * V), IDS(T), IN32(T), OUT(T * V)}},
+     {IN(S, Q), IN(S, Q), IN(S, Q), IN(S, Q), IN32(S, NH), IN(S, Q), OUT(S, Q), OUT(S, Q),
+      OUT(S, Q)}},
+    {CLASS_DELTA, OP_DELTA_RULE, PASS_FORWARD, S, NH, D,
+     {IN32(S, Q), IN32(S, Q), IN(S, Q), IN32(S, Q), IN32(S, NH), OUT32(S, Q), STATES(OP_WRITE)}},
+    {CLASS_DELTA, OP_DELTA_RULE, PASS_DGRAD, S, NH, D,
+     {IN32(S, Q), IN32(S, Q), IN(S, Q), IN32(S, Q), IN32(S, NH), STATES(OP_READ), IN32(S, Q),
+      OUT32(S, Q), OUT32(S, Q), OUT(S, Q), OUT32(S, Q), OUT32(S, NH)}},
+    {CLASS_OTHER, OP_RMS, PASS_FORWARD, ONE, ONE, ONE,
+     {IN(T, H), IN(H, ONE), OUT(T, H), OUT32(T, ONE)}},
+    {CLASS_OTHER, OP_RMS, PASS_DGRAD, ONE, ONE, ONE,
+     {IN(T, H), IN(H, ONE), IN32(T, ONE), IN(T, H), OUT(T, H)}},
+    {CLASS_OTHER, OP_RMS, PASS_WGRAD, ONE, ONE, ONE,
+     {IN(T, H), IN32(T, ONE), IN(T, H), OUT(H, ONE)}},
+    {CLASS_OTHER, OP_SWIGLU, PASS_FORWARD, ONE, ONE, ONE, {IN(T, F), IN(T, F), OUT(T, F)}},
+    {CLASS_OTHER, OP_SWIGLU, PASS_DGRAD, ONE, ONE, ONE,
+     {IN(T, F), IN(T, F), IN(T, F), OUT(T, F), OUT(T, F)}},
+    {CLASS_OTHER, OP_ADD, PASS_FORWARD, ONE, ONE, ONE, {IN(T, H), IN(T, H), OUT(T, H)}},
+    {CLASS_OTHER, OP_SHORT_CONV, PASS_FORWARD, ONE, ONE, ONE,
+     {IN(T, Q), IN(Q, WIDTH), OUT(T, Q)}},
+    {CLASS_OTHER, OP_CROSS_ENTROPY, PASS_FORWARD, ONE, ONE, ONE,
+     {IN(T, V), IDS(T), OUT32(T, ONE), OUT32(ONE, ONE)}},
+    {CLASS_OTHER, OP_CROSS_ENTROPY, PASS_DGRAD, ONE, ONE, ONE,
+     {IN(T, V), IDS(T), IN32(T, ONE), OUT(T, V)}},
 };
 /* clang-format on */
 enum { CASE_N = sizeof cases / sizeof *cases };
 
-/* ---- one operator -------------------------------------------------------------------------------- */
+static const double ROPE_BASE = 10000;
 
-/* Numbers that no function of an operator is slow for: 0.1; decays and gates take them too. */
-static void fill(const struct operand_size *size, void *to)
+static void set_dims(const struct calibrate_sizes *sizes, uint64_t out[DIM_N])
 {
-    static const uint16_t tenth = 0x3dcd;
-
-    if (size->dtype == DTYPE_U8)
-        memset(to, 0, size->n * sizeof(int64_t));
-    for (uint64_t i = 0; i < size->n && size->dtype == DTYPE_BF16; i++)
-        memcpy((uint16_t *)to + i, &tenth, sizeof tenth);
-    for (uint64_t i = 0; i < size->n && size->dtype == DTYPE_FP32; i++)
-        ((float *)to)[i] = -0.1F;
+    const uint64_t chunks = (sizes->short_t + DELTA_CHUNK - 1) / DELTA_CHUNK;
+    const uint64_t dims[DIM_N] = {
+        [ONE] = 1,           [T] = sizes->t,         [S] = sizes->short_t,
+        [H] = sizes->h,      [F] = sizes->f,         [V] = sizes->v,
+        [NH] = sizes->nh,    [D] = sizes->d,         [Q] = sizes->nh * sizes->d,
+        [N] = sizes->narrow, [SMALL] = sizes->small, [GT] = sizes->g_t,
+        [GH] = sizes->g_h,   [GF] = sizes->g_f,      [CHUNKS] = chunks,
+        [WIDTH] = 4};
+    memcpy(out, dims, sizeof dims);
 }
 
-static enum status run_op(void *self, struct err *err)
+static uint64_t elements_of(const struct operand_size *size, const uint64_t dims[DIM_N])
 {
-    const struct op_call *call = self;
+    return size->is_there ? dims[size->a] * dims[size->b] * dims[size->c] : 0;
+}
 
-    (void)err;
-    host_op_find((enum op_kind)call->kind, (enum op_pass)call->pass)(call);
+/* Ids are of eight bytes. */
+static uint64_t bytes_of(const struct operand_size *size, const uint64_t dims[DIM_N])
+{
+    const uint64_t each =
+        size->dtype == DTYPE_U8 ? sizeof(int64_t) : dtype_bytes((enum dtype)size->dtype);
+    return elements_of(size, dims) * each;
+}
+
+/* ---- one operator -------------------------------------------------------------------------------- */
+
+/* At random, since what a GPU draws depends on the bits: small numbers in BF16; in FP32 small negative
+   ones, which decays have to be; ids are 0. */
+static enum status fill(void *context, uint32_t step, uint64_t what, void *to, uint64_t bytes,
+                        struct err *err)
+{
+    const struct operand_size *size = context;
+    const uint64_t exponents =
+        size->dtype == DTYPE_FP32 ? UINT64_C(0xbc000000bc000000) : UINT64_C(0x3c003c003c003c00);
+    const uint64_t bits =
+        size->dtype == DTYPE_FP32 ? UINT64_C(0x01ffffff01ffffff) : UINT64_C(0x81ff81ff81ff81ff);
+    uint64_t state = what + 1;
+
+    (void)step, (void)err;
+    memset(to, 0, bytes);
+    for (uint64_t at = 0; at + sizeof state <= bytes && size->dtype != DTYPE_U8;
+         at += sizeof state) {
+        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        const uint64_t numbers = exponents | ((state ^ state >> 33) & bits);
+        memcpy((char *)to + at, &numbers, sizeof numbers);
+    }
     return STATUS_OK;
 }
 
-static enum status time_op(const struct op_case *of, char *memory, double *seconds, struct err *err)
+static enum status put_operands(struct timed_device *timed, const struct op_case *of,
+                                const uint64_t dims[DIM_N], struct op_call *call, struct err *err)
 {
-    static const struct bench_stage stage = {.warm_up = WARM_UP_RUNS, .runs = RUNS, .run = run_op};
-    const uint64_t seq = of->of == CLASS_SHORT ? S : T;
-    const struct op_shape shape = {
-        .batch = 1, .seq = seq, .heads = NH, .kv_heads = NH, .head_dim = D, .vocab = V};
-    struct step_state state = {.grad_scale = 1, .loss_factor = 1, .loss_scale = 1};
-    struct op_call call = {.kind = of->kind,
-                           .pass = of->pass,
-                           .m = of->m,
-                           .n = of->n,
-                           .k = of->k,
-                           .shape = &shape,
-                           .state = &state};
-    struct bench_time time = {0};
+    enum status status = STATUS_OK;
 
-    for (uint8_t i = 0; i < OP_MAX_TENSORS; i++) {
+    for (uint8_t i = 0; i < OP_MAX_TENSORS && status == STATUS_OK; i++) {
         const struct operand_size *size = &of->operands[i];
-        void *at = memory + i * OPERAND_BYTES;
-        call.tensors[i] = (struct op_tensor){
-            .at = size->n ? at : NULL, .n = size->n, .dtype = size->dtype, .mode = size->mode};
-        fill(size, at);
-        call.n_tensor = size->n ? (uint8_t)(i + 1) : call.n_tensor;
+        const uint64_t bytes = bytes_of(size, dims);
+        void *at = NULL;
+        if (bytes == 0)
+            continue;
+        status = timed_take(timed, bytes, &at, err);
+        if (status == STATUS_OK)
+            status = timed_give(timed, at, bytes, fill, (void *)(uintptr_t)size, err);
+        call->tensors[i] = (struct op_tensor){
+            .at = at, .n = elements_of(size, dims), .dtype = size->dtype, .mode = size->mode};
+        call->n_tensor = (uint8_t)(i + 1);
     }
-    const enum status status = bench_measure(&stage, &call, &time, err);
-    *seconds = time.cpu_s;
+    return status;
+}
+
+/* What the work points to is in the device's arena. */
+static enum status prepare_op(struct timed_device *timed, const struct op_case *of,
+                              const uint64_t dims[DIM_N], struct work *out, struct err *err)
+{
+    const bool is_short = of->of == CLASS_SHORT || of->of == CLASS_DELTA;
+    struct op_shape *shape = arena_array(&timed->arena, struct op_shape, 1);
+    struct op_call *call = arena_array(&timed->arena, struct op_call, 1);
+
+    *shape = (struct op_shape){.batch = 1,
+                               .seq = is_short ? dims[S] : dims[T],
+                               .heads = dims[NH],
+                               .kv_heads = dims[NH],
+                               .head_dim = dims[D],
+                               .vocab = dims[V],
+                               .rope_base = ROPE_BASE};
+    *call = (struct op_call){.kind = of->kind,
+                             .pass = of->pass,
+                             .m = dims[of->m],
+                             .n = dims[of->n],
+                             .k = dims[of->k],
+                             .shape = shape,
+                             .state = timed->state};
+    *out = (struct work){.kind = WORK_OP, .n = 1, .state = timed->state, .is.op = call};
+    const enum status status = put_operands(timed, of, dims, call, err);
+    return status == STATUS_OK ? timed->ops->prepare(timed->self, out, err) : status;
+}
+
+enum status calibrate_product(struct timed_device *timed, const struct calibrate_sizes *sizes,
+                              struct work *out, struct err *err)
+{
+    uint64_t dims[DIM_N];
+
+    set_dims(sizes, dims);
+    return prepare_op(timed, &cases[0], dims, out, err);
+}
+
+static enum status time_op(struct timed_device *timed, const struct op_case *of,
+                           const uint64_t dims[DIM_N], double *seconds, struct err *err)
+{
+    struct work work;
+
+    timed_reset(timed);
+    enum status status = prepare_op(timed, of, dims, &work, err);
+    if (status == STATUS_OK)
+        status = timed_run(timed, &work, 1, seconds, err);
+    if (status != STATUS_OK)
+        err_prefix(err, "operator '%s'", op_kind_name((enum op_kind)of->kind));
     return status;
 }
 
 /* What the price takes for its work: FLOP, of attention those of forward, or bytes. */
-static double work_of(const struct op_case *of)
+static double work_of(const struct op_case *of, const uint64_t dims[DIM_N])
 {
-    const struct op op = {.kind = of->kind, .pass = of->pass, .m = of->m, .n = of->n, .k = of->k};
+    const struct op op = {
+        .kind = of->kind, .pass = of->pass, .m = dims[of->m], .n = dims[of->n], .k = dims[of->k]};
     const double backward = of->pass == PASS_FORWARD ? 1 : 2.94; /* ATTENTION_BACKWARD_FACTOR */
     uint64_t work = 0;
 
     if (of->of == CLASS_LONG || of->of == CLASS_SHORT)
-        return 2 * backward * (double)(of->m * of->n * of->n * of->k);
+        return 2 * backward * (double)(op.m * op.n * op.n * op.k);
     op_flops(&op, &work);
     for (uint8_t i = 0; i < OP_MAX_TENSORS && of->of == CLASS_OTHER; i++)
-        work += of->operands[i].n * (of->operands[i].dtype == DTYPE_U8
-                                         ? sizeof(int64_t)
-                                         : dtype_bytes((enum dtype)of->operands[i].dtype));
+        work += bytes_of(&of->operands[i], dims);
     return (double)work;
 }
 
 /* ---- classes of them ---------------------------------------------------------------------------- */
 
-static void add_case(const struct op_case *of, double seconds, struct calibrate_speed *to)
+static void add_case(double work, double seconds, struct calibrate_speed *to)
 {
-    const double work = work_of(of), speed = work / seconds;
+    const double speed = work / seconds;
 
     if (to->work == 0 || speed < to->slow)
         to->slow = speed;
@@ -175,20 +251,19 @@ static void add_case(const struct op_case *of, double seconds, struct calibrate_
     to->all = to->work / to->seconds;
 }
 
-enum status calibrate_op_speeds(struct calibrate_speed out[CLASS_OP_N], struct err *err)
+enum status calibrate_ops(struct timed_device *timed, const struct calibrate_sizes *sizes,
+                          struct calibrate_speed out[CLASS_OP_N], struct err *err)
 {
-    char *memory = calloc(OP_MAX_TENSORS, OPERAND_BYTES);
+    uint64_t dims[DIM_N];
     enum status status = STATUS_OK;
 
-    if (!memory)
-        err_out_of_memory(OP_MAX_TENSORS * OPERAND_BYTES);
+    set_dims(sizes, dims);
     memset(out, 0, CLASS_OP_N * sizeof *out);
     for (int i = 0; i < CASE_N && status == STATUS_OK; i++) {
         double seconds = 0;
-        status = time_op(&cases[i], memory, &seconds, err);
+        status = time_op(timed, &cases[i], dims, &seconds, err);
         if (status == STATUS_OK)
-            add_case(&cases[i], seconds, &out[cases[i].of]);
+            add_case(work_of(&cases[i], dims), seconds, &out[cases[i].of]);
     }
-    free(memory);
     return status;
 }

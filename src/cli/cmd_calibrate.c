@@ -54,21 +54,24 @@ enum status calibrate_put(const struct cluster *cluster, const char *what,
 
 /* By enum device. */
 static const struct {
-    enum status (*measure)(struct cluster *out, struct arena *arena, struct err *err);
-} devices[DEVICE_N] = {[DEVICE_HOST] = {calibrate_host}};
+    enum status (*measure)(const struct device_ops *ops, const struct cluster *preset,
+                           struct cluster *out, struct arena *arena, struct err *err);
+} devices[DEVICE_N] = {[DEVICE_HOST] = {calibrate_host}, [DEVICE_CUDA] = {calibrate_cuda}};
 
 static enum status measure(const struct options *options, struct arena *arena, struct output *out,
                            struct err *err)
 {
     const enum device device = (enum device)option_number(options, OPTION_DEVICE);
     const struct device_ops *ops;
-    struct cluster cluster;
+    struct cluster cluster, preset;
     enum status status = device_find(device, &ops, err);
 
-    if (status == STATUS_OK && !devices[device].measure)
-        status = err_set(err, STATUS_DEVICE, "rates of device %s are not measured yet", ops->name);
     if (status == STATUS_OK)
-        status = devices[device].measure(&cluster, arena, err);
+        status = cluster_open(option_text(options, OPTION_CLUSTER), arena, &preset, err);
+    if (status == STATUS_OK)
+        status = ops->probe(err);
+    if (status == STATUS_OK)
+        status = devices[device].measure(ops, &preset, &cluster, arena, err);
     if (status != STATUS_OK)
         return status;
     return calibrate_put(
