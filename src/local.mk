@@ -33,6 +33,7 @@ src_libcli_a_SOURCES = \
 	src/cli/cmd_check.c \
 	src/cli/cmd_cluster.c \
 	src/cli/cmd_compare.c \
+	src/cli/cmd_device.c \
 	src/cli/cmd_explain.c \
 	src/cli/cmd_history.c \
 	src/cli/cmd_model.c \
@@ -50,6 +51,15 @@ src_libcli_a_SOURCES = \
 	src/cli/compare_json.c \
 	src/cli/compare_paired.c \
 	src/cli/compare_text.c \
+	src/cli/device_casts.c \
+	src/cli/device_far.c \
+	src/cli/device_packing.c \
+	src/cli/device_part.c \
+	src/cli/device_part.h \
+	src/cli/device_post.c \
+	src/cli/device_speed.c \
+	src/cli/device_step.c \
+	src/cli/device_unit.c \
 	src/cli/evaluate.c \
 	src/cli/evaluate.h \
 	src/cli/explain_json.c \
@@ -213,6 +223,8 @@ src_libcore_a_SOURCES = \
 	src/cluster_reader.h \
 	src/csv.c \
 	src/csv.h \
+	src/device_check.c \
+	src/device_check.h \
 	src/dtype.c \
 	src/dtype.h \
 	src/eligible.c \

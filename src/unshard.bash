@@ -16,6 +16,12 @@ _unshard_operands() {
     sim | plan | explain) "$1" model list | sed 's/ .*//' ;;
     compare) echo last ;;
     bench) echo host sim store trace ;;
+    device)
+        case $3 in
+        check) "$1" device list | awk '{ print $3 }' ;;
+        device) echo check list ;;
+        esac
+        ;;
     history) echo list ;;
     trace)
         case $3 in

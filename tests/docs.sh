@@ -98,6 +98,7 @@ if command -v bash >/dev/null; then
     ok "completes after show" complete "toy" unshard cluster show t
     ok "completes what trace can do" complete "export" unshard trace e
     ok "also with a profile" complete "show" unshard trace s
+    ok "completes parts of the device check" complete "far" unshard device check f
     ok "completes the newest run" complete "last" unshard trace export l
     ok "also as the second of two" complete "last" unshard compare 1 l
 fi

@@ -98,9 +98,10 @@ void fake_cuda_count(int64_t made)
     fake.live += made;
 }
 
-void fake_cuda_note_launch(void)
+bool fake_cuda_note_launch(void)
 {
     fake.launches++;
+    return !fake.setup.loses_launches;
 }
 
 void fake_cuda_note_product(void)

@@ -18,9 +18,10 @@ struct fake_setup {
     int driver;            /* 1000 major + 10 minor; 0: none is installed */
     uint64_t device_bytes; /* 0: 80 GiB */
     bool defers;
-    uint64_t seed;    /* of the order in which deferred streams run */
-    uint64_t fail_at; /* the call with this number, counted from 1; 0: none */
-    const char *of;   /* calls whose names begin so are counted; NULL: all */
+    bool loses_launches; /* kernels are launched and do nothing */
+    uint64_t seed;       /* of the order in which deferred streams run */
+    uint64_t fail_at;    /* the call with this number, counted from 1; 0: none */
+    const char *of;      /* calls whose names begin so are counted; NULL: all */
 };
 
 void fake_cuda_init(const struct fake_setup *setup);
@@ -41,7 +42,7 @@ void fake_cuda_enqueue(void *stream, fake_run *run, fake_run *drop, void *contex
 /* Counts a call; whether it is to fail. */
 bool fake_cuda_fails(const char *call);
 void fake_cuda_count(int64_t made); /* +1, -1 */
-void fake_cuda_note_launch(void);
+bool fake_cuda_note_launch(void);   /* whether it is to do anything */
 void fake_cuda_note_product(void);
 void fake_cuda_note_collective(void);
 

@@ -60,7 +60,8 @@ template <class Body> static void fake_launch_drop(void *context)
 
 template <class Body> static void fake_launch_put(const cudaLaunchConfig_t *config, Body body)
 {
-    fake_cuda_note_launch();
+    if (!fake_cuda_note_launch())
+        return;
     fake_cuda_enqueue(config->stream, fake_launch_run<Body>, fake_launch_drop<Body>,
                       new fake_launch<Body>{config->gridDim, config->blockDim, body});
 }

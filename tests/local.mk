@@ -412,6 +412,7 @@ tests/kernels_%.$(OBJEXT): gpu/%.cu
 check_PROGRAMS += $(cuda_tests)
 cuda_tests = \
 	tests/cuda_calibrate.t \
+	tests/cuda_check.t \
 	tests/cuda_faults.t \
 	tests/cuda_ops_attention.t \
 	tests/cuda_ops_kda.t \
@@ -421,6 +422,8 @@ cuda_tests = \
 	tests/cuda_run.t
 tests_cuda_calibrate_t_SOURCES = tests/cuda_calibrate.c $(fake_sources)
 tests_cuda_calibrate_t_LDADD = $(fake_kernels) $(fake_libs)
+tests_cuda_check_t_SOURCES = tests/cuda_check.c $(fake_sources)
+tests_cuda_check_t_LDADD = $(fake_kernels) $(fake_libs)
 tests_cuda_faults_t_SOURCES = tests/cuda_faults.c $(fake_sources)
 tests_cuda_faults_t_LDADD = $(fake_kernels) $(fake_libs)
 tests_cuda_order_t_SOURCES = tests/cuda_order.c $(fake_sources)
@@ -457,6 +460,7 @@ sh_tests = \
 	tests/cuda_casts.sh \
 	tests/cuda_shim.sh \
 	tests/cuda_static.sh \
+	tests/device_command.sh \
 	tests/docs.sh \
 	tests/emit_torch.sh \
 	tests/explain_command.sh \
@@ -483,6 +487,7 @@ dist_check_SCRIPTS += $(sh_tests)
 TESTS += $(c_tests) $(sh_tests)
 EXTRA_DIST += tests/emit_judge.py tests/emit_stub.py
 EXTRA_DIST += tests/accuracy.txt tests/runs.csv
+dist_check_SCRIPTS += tests/device_check.sh
 EXTRA_DIST += tests/cuda_casts.c tests/cuda_shim.c tests/cuda_shim.cuh
 EXTRA_DIST += tests/mutate_pack.awk tests/mutate_pack.sh tests/mutate_pack.txt tests/mutate_pack_planted.txt
 EXTRA_DIST += tests/tap.sh tests/command_rig.sh tests/history_1.sql tests/history_2.sql
@@ -585,7 +590,14 @@ EXTRA_DIST += \
 	tests/golden/view-task.txt \
 	tests/golden/view-unit.txt
 
-.PHONY: check-cuda check-valgrind prove check-summary check-headers
+# The device check (spec GPU 6) on the GPU of this machine, and the same on the host, with small sizes.
+# DEVICE_CHECK: --core (the default, 3 minutes), --full (10), --out DIR.
+gpu-check: all
+	sh $(srcdir)/tests/device_check.sh --unshard ./unshard$(EXEEXT) --device cuda $(DEVICE_CHECK)
+host-check: all
+	sh $(srcdir)/tests/device_check.sh --unshard ./unshard$(EXEEXT) --device host --full $(DEVICE_CHECK)
+
+.PHONY: gpu-check host-check check-cuda check-valgrind prove check-summary check-headers
 check-valgrind: all $(check_PROGRAMS)
 	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(c_tests)' T_LOG_COMPILER='valgrind -q --leak-check=full --error-exitcode=9'
 prove: all $(check_PROGRAMS)

@@ -50,6 +50,7 @@ enum status cmd_check(struct options *options, struct output *out, struct err *e
 enum status cmd_model(struct options *options, struct output *out, struct err *err);
 enum status cmd_cluster(struct options *options, struct output *out, struct err *err);
 enum status cmd_calibrate(struct options *options, struct output *out, struct err *err);
+enum status cmd_device(struct options *options, struct output *out, struct err *err);
 enum status cmd_bench(struct options *options, struct output *out, struct err *err);
 enum status cmd_history(struct options *options, struct output *out, struct err *err);
 enum status cmd_query(struct options *options, struct output *out, struct err *err);

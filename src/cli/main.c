@@ -17,6 +17,7 @@ const char unshard_version[] = UNSHARD_VERSION;
 static const char *const list_or_show[] = {"list", "show", NULL};
 static const char *const history_words[] = {"list", NULL};
 static const char *const trace_words[] = {"export", "check", "show", NULL};
+static const char *const device_words[] = {"list", "check", NULL};
 static const char *const benchmarks[] = {"host", "sim", "store", "trace", NULL};
 
 #define MODEL_WORDS                                                                              \
@@ -135,6 +136,15 @@ const struct command commands[] = {
               "tell the host's launches and all-gathers, products and attention whose shapes were "
               "recorded, and collectives inside a node; the rest is that of --cluster.",
      .operand = "file", .n_more = OPTIONS_MAX_OPERANDS - 1, .run = cmd_calibrate},
+    {"device", COMMAND_DEVICE, "list | check PART", "is a device right, and as fast as it should be?",
+     .about = "List the parts of the device check, or run one of them on --device: casts, packing and "
+              "what follows a reduction against the host's own, bit by bit; packing against copies of "
+              "the same device; a small step beside the same step on the host. The answer is TAP "
+              "without a plan, since a script joins parts (tests/gpu_check.sh); the exit code is 1 "
+              "where something is not as it should be. On the host sizes are small, and speeds are told "
+              "but not judged.",
+     .actions = device_words, .operand = "part",
+     .operand_hint = "give a name of 'unshard device list'", .n_more = 1, .run = cmd_device},
     {"bench", COMMAND_BENCH, "host | sim | store | trace", "how fast unshard itself is on this machine",
      .about = "Measure unshard on one core: sim, the stages of a simulation; store, runs into a "
               "database; trace, runs to Chrome traces, and their check. All with llama3-405b on "

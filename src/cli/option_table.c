@@ -403,7 +403,7 @@ const struct option_info option_table[OPTION_N] = {
                 "collectives of --cluster from outputs of nccl-tests, FILE...; trace: what profiles of "
                 "PyTorch (Kineto) say, FILE..., the rest from --cluster"},
     [OPTION_DEVICE] = {
-        "device", COMMAND_RUN | COMMAND_CALIBRATE, OPTION_WORD, .words = device_words, .initial = "host",
+        "device", COMMAND_RUN | COMMAND_CALIBRATE | COMMAND_DEVICE, OPTION_WORD, .words = device_words, .initial = "host",
         .help = "what executes: threads and memory of this machine, or a GPU"},
     [OPTION_TRANSPORT] = {
         "transport", COMMAND_RUN, OPTION_WORD, .words = transport_words, .initial = "auto",
@@ -459,9 +459,9 @@ const struct option_info option_table[OPTION_N] = {
         "shards", COMMAND_MODEL, OPTION_COUNT, "RANKS", .least = 1, .most = PLAN_MAX_RANKS,
         .help = "how each parameter is cut over so many ranks, and what padding costs"},
     [OPTION_OUTPUT] = {
-        "output", COMMAND_TRACE | COMMAND_CALIBRATE | COMMAND_PLAN, OPTION_TEXT, "FILE",
+        "output", COMMAND_TRACE | COMMAND_CALIBRATE | COMMAND_PLAN | COMMAND_DEVICE, OPTION_TEXT, "FILE",
         .help = "the file to write, -o for short; -: stdout; a trace is compressed where the name ends "
-                "in .gz"},
+                "in .gz; of device beside what is printed, after each thing that is found"},
     [OPTION_LIMIT] = {
         "limit", COMMAND_HISTORY, OPTION_COUNT, "N", .least = 1, .most = INT64_MAX,
         .initial = "20", .help = "the newest N runs"},

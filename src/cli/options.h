@@ -30,7 +30,8 @@ enum command_bits {
     COMMAND_RUN = 4096,
     COMMAND_CALIBRATE = 8192,
     COMMAND_VALIDATE = 16384,
-    COMMAND_ALL = 32767
+    COMMAND_DEVICE = 32768,
+    COMMAND_ALL = 65535
 };
 
 enum option_id {

@@ -1,0 +1,72 @@
+#!/bin/sh
+# `unshard device` and the script of the device check, on the host: the plan of the check, its units and
+# what it expects are the same as on a GPU, sizes are small, and speeds are told.
+# shellcheck disable=SC2154,SC2317  # tmp is of tap.sh; ok calls checks
+. "$top_srcdir/tests/tap.sh"
+. "$top_srcdir/tests/command_rig.sh"
+check=$top_srcdir/tests/device_check.sh
+
+ok "lists its parts" exits 0 device list
+ok "a line each: tier, seconds, name" sh -c "! grep -vqE '^(core|full) +[0-9]+  [a-z]+ +.+' '$tmp/out'"
+limits() { awk -v tier="$1" -v most="$2" '$1 == "core" || tier == "full" { s += $2 }
+    END { exit !(s > 0 && s <= most) }' "$tmp/out"; }
+ok "of the core in 3 minutes" limits core 180
+ok "of all in 10, calibration and tools beside" limits full $((600 - 180 - 30 - 120))
+ok "as JSON too" exits 0 device list --json
+ok "with a schema" is "$(field schema)" unshard.device_list/1
+
+ok "no such part: 2" complains 2 "no part 'nothing'; see 'unshard device list'" device check nothing
+ok "one at a time" complains 2 "extra argument 'step'" device check far step
+ok "a part has to be named" complains 2 "no part" device check
+ok "a file that cannot be written: 4" exits 4 device check far -o "$tmp/missing/far.json"
+ok "by name" says "cannot write '$tmp/missing/far.json'"
+ok "JSON in place of TAP" exits 0 device check far --json
+ok "is what is written to a file" exits 0 device check far -o "$tmp/far.json"
+ok "with the same schema" grep -q '"schema":.*"unshard.device_check/1"' "$tmp/far.json"
+
+# The script, as `make host-check` runs it, in a folder that has nothing but what it is given.
+mkdir "$tmp/away" && cp "$check" "$UNSHARD" "$tmp/away" && cd "$tmp/away" || exit 1
+runs() { sh ./device_check.sh --unshard ./unshard --device host "$@" >"$tmp/out" 2>"$tmp/err"; }
+ok "the whole check passes on the host" runs --full --out all
+planned() { test "1..$(grep -c -e '^ok' -e '^not ok' "$tmp/out")" = "$(tail -n 1 "$tmp/out")"; }
+ok "its plan is what it did" planned
+ok "nothing is not ok" sh -c "! grep '^not ok' '$tmp/out'"
+ok "the TAP is kept" cmp -s "$tmp/out" all/check.tap
+for part in environment casts packing speed step post far; do
+    ok "$part left its JSON" grep -q "\"part\":.*\"$part\"" "all/$part.json"
+done
+ok "rates are a cluster" sh -c "'$UNSHARD' cluster show all/cluster.json >/dev/null"
+ok "steps are in a history" is "$("$UNSHARD" query 'select count(*) from v_real' --db all/runs.db --csv |
+    tr -d '\r' | sed 1d)" 1
+judged() { grep -q '"verdict":.*"told"' "all/speed.json" && ! grep -q '"verdict":.*"failed"' all/speed.json; }
+ok "speeds of the host are told" judged
+keys='pack-50m_mixed_of_uniform pack-50m_uniform_of_copy pack-50m_mixed_of_copy precast_of_fused published
+temporary_bytes'
+for key in $keys 'gradients of 10_mixed_of_uniform' 'gradients of 500_mixed_of_uniform' \
+    'copy-in of 10_mixed_of_uniform' 'copy-in of 500_mixed_of_uniform'; do
+    ok "speed has $key" grep -q "\"key\":.*\"$key\"" all/speed.json
+done
+
+ok "one part of it" runs --part far --out one
+ok "is one check" is "$(tail -n 1 "$tmp/out")" 1..1
+fails() { want=$1 && shift && sh ./device_check.sh "$@" >"$tmp/out" 2>"$tmp/err"; is $? "$want"; }
+ok "an unknown option: 2" fails 2 --fast
+ok "no device: 3" fails 3 --unshard ./unshard --device cuda --out none
+ok "in one line" is "$(wc -l <"$tmp/err")" 1
+# A program that dies in a part, and one that hangs.
+cat >broken <<'END'
+#!/bin/sh
+case "$2 $3" in
+"list "*) printf 'core 20 environment x\ncore 1 casts x\ncore 20 packing x\n' ;;
+"check casts") exec sleep 20 ;;
+"check packing") kill -9 $$ ;;
+*) echo "ok - environment, fine" ;;
+esac
+END
+chmod +x broken
+ok "a part that dies and one that hangs fail the check" fails 1 --unshard ./broken --device host --out broken-out
+ok "the others are kept" grep -q '^ok - environment, fine' broken-out/check.tap
+ok "one was ended" grep -q '^not ok - casts ended with 124' broken-out/check.tap
+ok "one died" grep -q '^not ok - packing ended with 137' broken-out/check.tap
+ok "and the plan counts them" is "$(tail -n 1 "$tmp/out")" 1..3
+done_testing
