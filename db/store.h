@@ -8,6 +8,7 @@
 #ifndef DB_STORE_H
 #define DB_STORE_H
 
+#include "src/device_check.h"
 #include "src/err.h"
 #include "src/run.h"
 
@@ -27,6 +28,9 @@ void store_close(struct store *store);
 
 /* Stores run with created_ns from the clock; its id is the next: 1, 2, … */
 enum status store_put(struct store *store, const struct run *run, int64_t *id, struct err *err);
+/* Parts of a device check, all of them or none. */
+enum status store_put_device(struct store *store, const struct device_check *checks, uint32_t n,
+                             struct err *err);
 /* id 0: the newest. STATUS_USAGE where there is no such run, with the ids that exist. */
 enum status store_get(struct store *store, int64_t id, struct arena *arena, struct run *out,
                       struct err *err);

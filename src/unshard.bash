@@ -19,7 +19,7 @@ _unshard_operands() {
     device)
         case $3 in
         check) "$1" device list | awk '{ print $3 }' ;;
-        device) echo check list ;;
+        device) echo check list store ;;
         esac
         ;;
     history) echo list ;;

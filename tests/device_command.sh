@@ -17,7 +17,7 @@ ok "with a schema" is "$(field schema)" unshard.device_list/1
 
 ok "no such part: 2" complains 2 "no part 'nothing'; see 'unshard device list'" device check nothing
 ok "one at a time" complains 2 "extra argument 'step'" device check far step
-ok "a part has to be named" complains 2 "no part" device check
+ok "a part has to be named" complains 2 "no part or file" device check
 ok "a file that cannot be written: 4" exits 4 device check far -o "$tmp/missing/far.json"
 ok "by name" says "cannot write '$tmp/missing/far.json'"
 ok "JSON in place of TAP" exits 0 device check far --json
@@ -47,6 +47,22 @@ for key in $keys 'gradients of 10_mixed_of_uniform' 'gradients of 500_mixed_of_u
     ok "speed has $key" grep -q "\"key\":.*\"$key\"" all/speed.json
 done
 
+ok "what parts left is stored" exits 0 device store all/casts.json all/speed.json
+ok "and said" grep -q "^2 parts of a device check stored in $UNSHARD_DB" "$tmp/out"
+ok "part by part" is "$(sql "select group_concat(part, ' ') from (select distinct part from v_device
+    order by device_check)")" "casts speed"
+ok "with what failed" is "$(sql "select count(*) from v_device where verdict = 'failed'")" 0
+ok "and what was looked at" is "$(sql "select device, value, unit, bound, goal, verdict from v_device
+    where key = 'fp32_to_bf16'")" 'host,0.0,"",at most,0.0,passed'
+ok "what is told has no goal" is "$(sql "select bound, goal is null, verdict from v_device
+    where key = 'published'")" "none,1,told"
+echo '{"schema": "unshard.device_check/2"}' >other.json
+ok "of files of which one is another's nothing is stored" complains 4 "other.json" device store \
+    all/far.json other.json
+sed 's/"passed"/"praised"/' all/far.json >praised.json
+ok "a word that is none is named" complains 4 "'verdict' cannot be 'praised'" device store praised.json
+ok "nothing came of it" is "$(sql "select count(*) from v_device where part = 'far'")" 0
+ok "a file that is not there: 4" complains 4 "none.json" device store none.json
 ok "one part of it" runs --part far --out one
 ok "is one check" is "$(tail -n 1 "$tmp/out")" 1..1
 fails() { want=$1 && shift && sh ./device_check.sh "$@" >"$tmp/out" 2>"$tmp/err"; is $? "$want"; }

@@ -8,6 +8,7 @@
 
 #include "src/cli/command.h"
 #include "src/cli/device_part.h"
+#include "src/cli/history.h"
 #include "traces/out_file.h"
 
 /* ---- list ------------------------------------------------------------------------------------------- */
@@ -155,6 +156,59 @@ static enum status check(const struct options *options, struct output *out, stru
     return status;
 }
 
+/* ---- store ------------------------------------------------------------------------------------------ */
+
+static enum status read_files(const struct options *options, struct arena *arena,
+                              struct device_check *out, uint32_t *n, struct err *err)
+{
+    enum status status = STATUS_OK;
+
+    for (*n = 0; options->operands[*n + 1] && status == STATUS_OK;) {
+        struct json_doc doc = {0};
+        status = json_read_file(options->operands[*n + 1], &doc, err);
+        if (status == STATUS_OK)
+            status = device_check_from_json(&doc, arena, &out[*n], err);
+        json_release(&doc);
+        *n += status == STATUS_OK;
+    }
+    return status;
+}
+
+static enum status put_all(const struct options *options, struct arena *arena,
+                           const struct device_check *checks, uint32_t n, struct output *out,
+                           struct err *err)
+{
+    struct store *store = NULL;
+    const char *path = NULL;
+    enum status status = history_path(options, arena, &path, err);
+
+    if (status == STATUS_OK)
+        status = store_open(path, &store, err);
+    if (status != STATUS_OK)
+        return status;
+    status = store_put_device(store, checks, n, err);
+    store_close(store);
+    if (status == STATUS_OK)
+        text_add(&out->result, "%u part%s of a device check stored in %s\n", n, n == 1 ? "" : "s",
+                 path);
+    return status;
+}
+
+/* All of the files or none. */
+static enum status store(const struct options *options, struct output *out, struct err *err)
+{
+    struct device_check checks[OPTIONS_MAX_OPERANDS];
+    struct arena arena;
+    uint32_t n = 0;
+
+    arena_init(&arena);
+    enum status status = read_files(options, &arena, checks, &n, err);
+    if (status == STATUS_OK)
+        status = put_all(options, &arena, checks, n, out, err);
+    arena_release(&arena);
+    return status;
+}
+
 /* ---- the command ------------------------------------------------------------------------------------ */
 
 enum status cmd_device(struct options *options, struct output *out, struct err *err)
@@ -163,5 +217,7 @@ enum status cmd_device(struct options *options, struct output *out, struct err *
 
     if (!strcmp(action, "list"))
         return list(options, out);
+    if (!strcmp(action, "store"))
+        return store(options, out, err);
     return check(options, out, err);
 }

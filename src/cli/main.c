@@ -17,7 +17,7 @@ const char unshard_version[] = UNSHARD_VERSION;
 static const char *const list_or_show[] = {"list", "show", NULL};
 static const char *const history_words[] = {"list", NULL};
 static const char *const trace_words[] = {"export", "check", "show", NULL};
-static const char *const device_words[] = {"list", "check", NULL};
+static const char *const device_words[] = {"list", "check", "store", NULL};
 static const char *const benchmarks[] = {"host", "sim", "store", "trace", NULL};
 
 #define MODEL_WORDS                                                                              \
@@ -108,7 +108,7 @@ const struct command commands[] = {
      .about =
          "Run one SQL statement that reads the history, best through its views v_run, v_unit, "
          "v_task, v_memory, v_memory_peak, v_collective, v_exposed and, of runs that really ran, "
-         "v_real, v_step, v_rank and v_check. Each PARAM is bound to a ? of the statement: as a "
+         "v_real, v_step, v_rank and v_check; checks of devices are in v_device. Each PARAM is bound to a ? of the statement: as a "
          "number where it is spelled as that number is printed (7, -3, 0.5), else as text (007, "
          "1e3).",
      .operand = "SQL", .operand_hint = "give a statement, as in 'select * from v_run'",
@@ -136,15 +136,17 @@ const struct command commands[] = {
               "tell the host's launches and all-gathers, products and attention whose shapes were "
               "recorded, and collectives inside a node; the rest is that of --cluster.",
      .operand = "file", .n_more = OPTIONS_MAX_OPERANDS - 1, .run = cmd_calibrate},
-    {"device", COMMAND_DEVICE, "list | check PART", "is a device right, and as fast as it should be?",
+    {"device", COMMAND_DEVICE, "list | check PART | store FILE...", "is a device right, and as fast as it should be?",
      .about = "List the parts of the device check, or run one of them on --device: casts, packing and "
               "what follows a reduction against the host's own, bit by bit; packing against copies of "
               "the same device; a small step beside the same step on the host. The answer is TAP "
-              "without a plan, since a script joins parts (tests/gpu_check.sh); the exit code is 1 "
+              "without a plan, since a script joins parts (tests/device_check.sh); the exit code is 1 "
               "where something is not as it should be. On the host sizes are small, and speeds are told "
-              "but not judged.",
-     .actions = device_words, .operand = "part",
-     .operand_hint = "give a name of 'unshard device list'", .n_more = 1, .run = cmd_device},
+              "but not judged. store puts what parts left as JSON into the history, where v_device "
+              "shows it.",
+     .actions = device_words, .operand = "part or file",
+     .operand_hint = "give a name of 'unshard device list', or files that 'device check' wrote",
+     .n_more = OPTIONS_MAX_OPERANDS - 2, .run = cmd_device},
     {"bench", COMMAND_BENCH, "host | sim | store | trace", "how fast unshard itself is on this machine",
      .about = "Measure unshard on one core: sim, the stages of a simulation; store, runs into a "
               "database; trace, runs to Chrome traces, and their check. All with llama3-405b on "

@@ -471,7 +471,7 @@ const struct option_info option_table[OPTION_N] = {
         .help = "how long a statement may take, or a rank may keep the others waiting; 0: as long "
                 "as it likes"},
     [OPTION_DB] = {
-        "db", STEP | COMMAND_COMPARE | COMMAND_HISTORY | COMMAND_QUERY | COMMAND_TRACE, OPTION_TEXT, "FILE",
+        "db", STEP | COMMAND_COMPARE | COMMAND_HISTORY | COMMAND_QUERY | COMMAND_TRACE | COMMAND_DEVICE, OPTION_TEXT, "FILE",
         .otherwise = "UNSHARD_DB, else unshard/runs.db in XDG_DATA_HOME or ~/.local/share",
         .help = "the run history, an SQLite database"},
     [OPTION_NO_DB] = {
