@@ -2,20 +2,23 @@
 # The device check of spec GPU 6: each part of `unshard device list` in a process of its own, with its own
 # limit of time; then rates of the device as a cluster file, and what other tools find, where they are.
 #
-#   device_check.sh [--core | --full] [--device cuda|host] [--unshard PROGRAM] [--out DIR] [--part NAME]
+#   device_check.sh [--core | --full] [--device cuda|host] [--unshard PROGRAM] [--library FILE] [--out DIR]
+#                   [--part NAME]
 #
-# Needs the program and this file alone: no build tools, no sources. TAP on stdout, parts as they end; in
+# Needs the program and this file alone, no build tools and no sources; beside PyTorch also the library and
+# device_torch.py. All are looked for where this file lies (make gpu-check-tree). TAP on stdout, parts as they end; in
 # DIR (device-check) that, a JSON file a part, the cluster and the run history. Nothing is lost where a
 # part, or all of it, is ended early. Exit code 1: something is not as it should be; 3: no such device.
-tier=core device=cuda out=device-check only='' unshard=$(dirname "$0")/../unshard
+tier=core device=cuda out=device-check only='' here=$(dirname "$0") unshard='' library=''
 while test $# -gt 0; do
     case $1 in
     --core | --full) tier=${1#--} ;;
-    --device | --unshard | --out | --part)
+    --device | --unshard | --library | --out | --part)
         test $# -gt 1 || { echo "device_check.sh: $1 needs a value" >&2; exit 2; }
         case $1 in
         --device) device=$2 ;;
         --unshard) unshard=$2 ;;
+        --library) library=$2 ;;
         --out) out=$2 ;;
         --part) only=$2 ;;
         esac
@@ -25,6 +28,8 @@ while test $# -gt 0; do
     esac
     shift
 done
+
+unshard=${unshard:-$here/unshard} library=${library:-$here/pack_library.so}
 
 # NCCL and cuBLASLt of Python's packages, where the linker does not find them by itself.
 libraries=$(python3 -c 'import nvidia; print(*nvidia.__path__, sep="\n")' 2>/dev/null |
@@ -54,10 +59,10 @@ limited() {
     return $result
 }
 
-# part SECONDS NAME
-part() {
-    limited "$1" "$unshard" device check "$2" --device "$device" -o "$out/$2.json" \
-        >"$out/part.tap" 2>>"$out/check.log"
+# take NAME SECONDS COMMAND...: a part, whose lines of TAP have no numbers
+take() {
+    of=$1 && shift
+    limited "$@" >"$out/part.tap" 2>>"$out/check.log"
     code=$?
     tee -a "$out/check.tap" <"$out/part.tap"
     n=$((n + $(grep -c -e '^ok' -e '^not ok' "$out/part.tap")))
@@ -65,19 +70,22 @@ part() {
     0) ;;
     1) bad=1 ;;
     3) tail -n 1 "$out/check.log" >&2 && exit 3 ;;
-    *) n=$((n + 1)) bad=1 && say "not ok - $2 ended with $code: $(tail -n 1 "$out/check.log")" ;;
+    *) n=$((n + 1)) bad=1 && say "not ok - $of ended with $code: $(tail -n 1 "$out/check.log")" ;;
     esac
 }
 
 "$unshard" device list >"$out/parts" || exit 2
-while read -r of seconds name _; do
+while read -r part_tier seconds name _; do
     case $only in
     "$name") ;;
-    '') test "$of" = core || test $tier = full || continue ;;
+    '') test "$part_tier" = core || test $tier = full || continue ;;
     *) continue ;;
     esac
-    part "$seconds" "$name"
+    take "$name" "$seconds" "$unshard" device check "$name" --device "$device" -o "$out/$name.json"
 done <"$out/parts"
+if test "$device" = cuda && test -f "$library" && { test -z "$only" || test "$only" = torch; }; then
+    take torch 40 python3 "$here/device_torch.py" "$library" -o "$out/torch.json"
+fi
 rm -f "$out/part.tap" "$out/parts"
 
 if test $tier = full && test -z "$only"; then

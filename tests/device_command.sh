@@ -10,7 +10,7 @@ ok "lists its parts" exits 0 device list
 ok "a line each: tier, seconds, name" sh -c "! grep -vqE '^(core|full) +[0-9]+  [a-z]+ +.+' '$tmp/out'"
 limits() { awk -v tier="$1" -v most="$2" '$1 == "core" || tier == "full" { s += $2 }
     END { exit !(s > 0 && s <= most) }' "$tmp/out"; }
-ok "of the core in 3 minutes" limits core 180
+ok "of the core in 3 minutes, PyTorch beside" limits core $((180 - 40))
 ok "of all in 10, calibration and tools beside" limits full $((600 - 180 - 30 - 120))
 ok "as JSON too" exits 0 device list --json
 ok "with a schema" is "$(field schema)" unshard.device_list/1

@@ -461,6 +461,7 @@ sh_tests = \
 	tests/cuda_shim.sh \
 	tests/cuda_static.sh \
 	tests/device_command.sh \
+	tests/device_torch.sh \
 	tests/docs.sh \
 	tests/emit_torch.sh \
 	tests/explain_command.sh \
@@ -487,7 +488,6 @@ dist_check_SCRIPTS += $(sh_tests)
 TESTS += $(c_tests) $(sh_tests)
 EXTRA_DIST += tests/emit_judge.py tests/emit_stub.py
 EXTRA_DIST += tests/accuracy.txt tests/runs.csv
-dist_check_SCRIPTS += tests/device_check.sh
 EXTRA_DIST += tests/cuda_casts.c tests/cuda_shim.c tests/cuda_shim.cuh
 EXTRA_DIST += tests/mutate_pack.awk tests/mutate_pack.sh tests/mutate_pack.txt tests/mutate_pack_planted.txt
 EXTRA_DIST += tests/tap.sh tests/command_rig.sh tests/history_1.sql tests/history_2.sql tests/history_3.sql
@@ -591,13 +591,33 @@ EXTRA_DIST += \
 	tests/golden/view-unit.txt
 
 # The device check (spec GPU 6) on the GPU of this machine, and the same on the host, with small sizes.
-# DEVICE_CHECK: --core (the default, 3 minutes), --full (10), --out DIR.
-gpu-check: all
-	sh $(srcdir)/tests/device_check.sh --unshard ./unshard$(EXEEXT) --device cuda $(DEVICE_CHECK)
+# DEVICE_CHECK: --core (the default, 3 minutes), --full (10), --out DIR. What another machine needs of it is in
+# gpu-check-tree.
+device_check_files = tests/device_check.sh tests/device_torch.py
+dist_check_SCRIPTS += $(device_check_files)
+EXTRA_DIST += tests/pack_library.c
 host-check: all
 	sh $(srcdir)/tests/device_check.sh --unshard ./unshard$(EXEEXT) --device host --full $(DEVICE_CHECK)
+if WITH_CUDA
+pack_library_sources = src/arena.c src/cli/device_unit.c src/dtype.c src/err.c gpu/pack_table.c tests/pack_library.c
+tests/pack_library.so: $(pack_library_sources) gpu/cuda_pack.cu
+	@$(MKDIR_P) tests/pic
+	$(AM_V_GEN)for f in $(pack_library_sources); do \
+	  $(CC) $(DEFS) $(DEFAULT_INCLUDES) $(AM_CPPFLAGS) $(CPPFLAGS) -O2 -ffp-contract=off -fPIC -c \
+	    -o tests/pic/`basename $$f .c`.o $(srcdir)/$$f || exit 1; done && \
+	$(NVCC_CMD) -Xcompiler -fPIC -c -o tests/pic/cuda_pack.o $(srcdir)/gpu/cuda_pack.cu && \
+	$(NVCC) -shared -o $@ tests/pic/*.o
+CLEANFILES += tests/pack_library.so
+gpu-check-tree: all tests/pack_library.so
+	@$(MKDIR_P) $@
+	cp unshard$(EXEEXT) tests/pack_library.so $(addprefix $(srcdir)/,$(device_check_files)) $@
+gpu-check: gpu-check-tree
+	sh gpu-check-tree/device_check.sh --device cuda $(DEVICE_CHECK)
+clean-local:
+	-rm -rf gpu-check-tree tests/pic
+endif
 
-.PHONY: gpu-check host-check check-cuda check-valgrind prove check-summary check-headers
+.PHONY: gpu-check gpu-check-tree host-check check-cuda check-valgrind prove check-summary check-headers
 check-valgrind: all $(check_PROGRAMS)
 	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(c_tests)' T_LOG_COMPILER='valgrind -q --leak-check=full --error-exitcode=9'
 prove: all $(check_PROGRAMS)

@@ -42,11 +42,11 @@ struct device_part_run {
 /* X(name, core, seconds, GiB on a GPU, MiB on the host, what it is). A part without memory opens the
    device itself. */
 #define DEVICE_PARTS(X)                                                                         \
-    X(environment, true, 20, 1, 2, "what the device is, and what was loaded")                   \
-    X(casts, true, 40, 1, 128, "FP32 to BF16 and FP16, every pattern, against the host's body") \
-    X(packing, true, 40, 2, 32, "copy-in, copy-out and gradients, bit by bit")                  \
-    X(speed, true, 40, 24, 192, "packing against the device's own copies")                      \
-    X(step, true, 40, 0, 0, "a small step: its losses, its memory, its prediction")             \
+    X(environment, true, 10, 1, 2, "what the device is, and what was loaded")                   \
+    X(casts, true, 35, 1, 128, "FP32 to BF16 and FP16, every pattern, against the host's body") \
+    X(packing, true, 30, 2, 32, "copy-in, copy-out and gradients, bit by bit")                  \
+    X(speed, true, 35, 24, 192, "packing against the device's own copies")                      \
+    X(step, true, 30, 0, 0, "a small step: its losses, its memory, its prediction")             \
     X(post, false, 20, 1, 8, "scale, cast and add behind a reduce-scatter, bit by bit")         \
     X(far, false, 60, 16, 32, "a tensor past 2^31 elements and 2^32 bytes")
 
@@ -99,6 +99,9 @@ struct device_unit device_unit_block(uint64_t shrink, uint32_t ranks, bool is_mi
 /* n parameters, of which a fiftieth, or two, are short; is_mixed: these are FP32. */
 struct device_unit device_unit_of(uint32_t n, uint64_t shrink, uint32_t ranks, bool is_mixed,
                                   struct arena *arena);
+
+/* Where a whole parameter lies among all of them, in bytes. */
+uint64_t device_unit_offset(const struct device_unit *unit, uint32_t param);
 
 /* Copy-in of rank 0, from FP32 shards; copy-out of all slices; gradients to FP32, or to reduce. */
 enum device_move { MOVE_IN, MOVE_OUT, MOVE_PACK };

@@ -80,6 +80,20 @@ static void add(struct sides *sides, struct pack_segment segment)
         sides->segments[sides->n++] = segment;
 }
 
+static uint64_t whole_bytes(const struct device_param *param)
+{
+    return aligned(param->rows * param->columns * dtype_bytes((enum dtype)param->dtype));
+}
+
+uint64_t device_unit_offset(const struct device_unit *unit, uint32_t param)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t p = 0; p < param; p++)
+        bytes += whole_bytes(&unit->params[p]);
+    return bytes;
+}
+
 /* FP32 shards, padded, one behind the other, into the slots of a slice. */
 static void add_in(const struct device_unit *unit, struct sides *sides)
 {
@@ -120,7 +134,7 @@ static void add_out(const struct device_unit *unit, struct sides *sides)
                                              .from_dtype = param->dtype,
                                              .to_dtype = param->dtype});
         slot += slot_bytes(unit, param, (enum dtype)param->dtype);
-        sides->to += aligned(param->rows * each);
+        sides->to += whole_bytes(param);
     }
     sides->from = unit->ranks * slice;
 }
@@ -147,7 +161,7 @@ static void add_pack(const struct device_unit *unit, enum dtype reduce, struct s
                            .to_dtype = (uint8_t)reduce});
         }
         slot += slot_bytes(unit, param, reduce);
-        sides->from += aligned(param->rows * each);
+        sides->from += whole_bytes(param);
     }
     sides->to = unit->ranks * slice;
 }
