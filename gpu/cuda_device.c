@@ -14,6 +14,7 @@
 
 #include "gpu/bell.h"
 #include "gpu/cuda_inner.h"
+#include "gpu/cuda_library.h"
 
 enum { POLLS_BEFORE_NAP = 256, NAP_NS = 20000, COLLECT_EVERY = 1024 };
 
@@ -195,6 +196,8 @@ static enum status open_cuda(void *self, const struct device_setup *setup, struc
     /* Code that came with the first launch of a kernel would look like a segment. */
     setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     enum status status = cuda_count(&n_device, err);
+    if (status == STATUS_OK)
+        status = cuda_libraries_load(err);
     if (status == STATUS_OK)
         status = cuda_choose(setup, n_device, &device->number, err);
     if (status == STATUS_OK)

@@ -9,7 +9,6 @@
  * Invariant: communicators are separate, so that they run side by side (spec GPU 4).
  */
 #include <assert.h>
-#include <nccl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -17,6 +16,7 @@
 #include "gpu/bell.h"
 #include "gpu/convert.h"
 #include "gpu/cuda_inner.h"
+#include "gpu/cuda_library.h"
 
 enum { NAP_NS = 100000 };
 
@@ -30,8 +30,8 @@ static enum status said(ncclResult_t result, const char *call, ncclComm_t comm, 
 {
     if (result == ncclSuccess || result == ncclInProgress)
         return STATUS_OK;
-    const char *more = ncclGetLastError(comm);
-    return err_set(err, STATUS_RUN, "%s: %s%s%s", call, ncclGetErrorString(result),
+    const char *more = nccl.ncclGetLastError(comm);
+    return err_set(err, STATUS_RUN, "%s: %s%s%s", call, nccl.ncclGetErrorString(result),
                    more && *more ? ": " : "", more ? more : "");
 }
 
@@ -44,7 +44,7 @@ static enum status settle(const struct cuda_comms *comms, int number, const char
     ncclResult_t result = ncclInProgress;
 
     while (result == ncclInProgress) {
-        const ncclResult_t asked = ncclCommGetAsyncError(comm, &result);
+        const ncclResult_t asked = nccl.ncclCommGetAsyncError(comm, &result);
         if (asked != ncclSuccess)
             return said(asked, "ncclCommGetAsyncError", comm, err);
         if (result != ncclInProgress)
@@ -94,7 +94,7 @@ static enum status make_ids(const struct device_setup *setup, struct ids *out, s
     memset(out, 0, sizeof(*out));
     for (int c = 0; c < COMM_N && status == STATUS_OK; c++)
         if (setup->groups[c].n > 1 && setup->groups[c].me == 0)
-            status = said(ncclGetUniqueId(&out->of[c]), "ncclGetUniqueId", NULL, err);
+            status = said(nccl.ncclGetUniqueId(&out->of[c]), "ncclGetUniqueId", NULL, err);
     return status;
 }
 
@@ -104,8 +104,8 @@ static enum status open_comm(struct cuda_comms *comms, int number, ncclUniqueId 
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
 
-    const ncclResult_t result =
-        ncclCommInitRankConfig(&comms->comms[number], (int)group->n, id, (int)group->me, &config);
+    const ncclResult_t result = nccl.ncclCommInitRankConfig(&comms->comms[number], (int)group->n,
+                                                            id, (int)group->me, &config);
     const enum status status = said(result, "ncclCommInitRankConfig", NULL, err);
     return status != STATUS_OK ? status : settle(comms, number, "ncclCommInitRankConfig", err);
 }
@@ -149,7 +149,7 @@ enum status cuda_comms_check(struct cuda_comms *comms, struct err *err)
         ncclResult_t result = ncclSuccess;
         if (!comms->comms[c])
             continue;
-        enum status status = said(ncclCommGetAsyncError(comms->comms[c], &result),
+        enum status status = said(nccl.ncclCommGetAsyncError(comms->comms[c], &result),
                                   "ncclCommGetAsyncError", comms->comms[c], err);
         if (status == STATUS_OK)
             status = said(result, comm_name((enum comm)c), comms->comms[c], err);
@@ -165,12 +165,12 @@ static void close_comm(const struct cuda_comms *comms, int number, bool aborts)
     struct err err;
 
     if (!aborts)
-        aborts = said(ncclCommFinalize(comm), "ncclCommFinalize", comm, &err) != STATUS_OK ||
+        aborts = said(nccl.ncclCommFinalize(comm), "ncclCommFinalize", comm, &err) != STATUS_OK ||
                  settle(comms, number, "ncclCommFinalize", &err) != STATUS_OK;
     if (aborts)
-        ncclCommAbort(comm);
+        nccl.ncclCommAbort(comm);
     else
-        ncclCommDestroy(comm);
+        nccl.ncclCommDestroy(comm);
 }
 
 void cuda_comms_close(struct cuda_comms *comms, bool aborts)
@@ -215,8 +215,8 @@ static enum status reduction_of(const struct work_collective *collective, ncclCo
         return STATUS_OK;
     }
     factor_of(collective, &factor);
-    return said(ncclRedOpCreatePreMulSum(out, &factor, type_of(collective->dtype),
-                                         ncclScalarHostImmediate, comm),
+    return said(nccl.ncclRedOpCreatePreMulSum(out, &factor, type_of(collective->dtype),
+                                              ncclScalarHostImmediate, comm),
                 "ncclRedOpCreatePreMulSum", comm, err);
 }
 
@@ -231,15 +231,15 @@ static enum status reduce(const struct work_collective *collective, ncclComm_t c
     if (status != STATUS_OK)
         return status;
     if (scatters)
-        status = said(ncclReduceScatter(collective->send, collective->recv, collective->elements,
-                                        type, reduction, comm, stream),
+        status = said(nccl.ncclReduceScatter(collective->send, collective->recv,
+                                             collective->elements, type, reduction, comm, stream),
                       "ncclReduceScatter", comm, err);
     else
-        status = said(ncclAllReduce(collective->send, collective->recv, collective->elements, type,
-                                    reduction, comm, stream),
+        status = said(nccl.ncclAllReduce(collective->send, collective->recv, collective->elements,
+                                         type, reduction, comm, stream),
                       "ncclAllReduce", comm, err);
     if (status == STATUS_OK && collective->reduction == REDUCE_PREMUL)
-        status = said(ncclRedOpDestroy(reduction, comm), "ncclRedOpDestroy", comm, err);
+        status = said(nccl.ncclRedOpDestroy(reduction, comm), "ncclRedOpDestroy", comm, err);
     return status;
 }
 
@@ -268,8 +268,8 @@ enum status cuda_comms_run(struct cuda_comms *comms, const struct work_collectiv
     if (!comm)
         return run_alone(collective, stream, err);
     if (collective->kind == TASK_ALL_GATHER)
-        status = said(ncclAllGather(collective->send, collective->recv, collective->elements,
-                                    type_of(collective->dtype), comm, stream),
+        status = said(nccl.ncclAllGather(collective->send, collective->recv, collective->elements,
+                                         type_of(collective->dtype), comm, stream),
                       "ncclAllGather", comm, err);
     else
         status = reduce(collective, comm, stream, err);
@@ -279,5 +279,5 @@ enum status cuda_comms_run(struct cuda_comms *comms, const struct work_collectiv
 int cuda_nccl_version(void)
 {
     int version = 0;
-    return ncclGetVersion(&version) == ncclSuccess ? version : 0;
+    return nccl.ncclGetVersion(&version) == ncclSuccess ? version : 0;
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "gpu/cuda_inner.h"
+#include "gpu/cuda_library.h"
 
 enum status cuda_status(cudaError_t error, const char *call, struct err *err)
 {
@@ -57,6 +58,8 @@ static void answer(int to)
     int n_device;
 
     why.status = cuda_count(&n_device, &why);
+    if (why.status == STATUS_OK)
+        why.status = cuda_libraries_load(&why);
     _exit(write(to, &why, sizeof why) == (ssize_t)sizeof why ? 0 : 1);
 }
 
@@ -118,7 +121,7 @@ enum status cuda_choose(const struct device_setup *setup, int n_device, int *out
 
 enum status cuda_describe(int number, struct device_facts *out, struct err *err)
 {
-    const int nccl = cuda_nccl_version(), cublas = cuda_product_version();
+    const int collectives = cuda_nccl_version(), products = cuda_product_version();
     struct cudaDeviceProp properties;
     int driver = 0, runtime = 0, n_device = 0;
     enum status status = cuda_count(&n_device, err);
@@ -138,7 +141,8 @@ enum status cuda_describe(int number, struct device_facts *out, struct err *err)
     snprintf(out->name, sizeof out->name, "%.79s", properties.name);
     snprintf(out->software, sizeof out->software,
              "driver for CUDA %d.%d, runtime %d.%d, NCCL %d.%d.%d, cuBLASLt %d.%d.%d",
-             driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10, nccl / 10000,
-             nccl % 10000 / 100, nccl % 100, cublas / 10000, cublas % 10000 / 100, cublas % 100);
+             driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10,
+             collectives / 10000, collectives % 10000 / 100, collectives % 100, products / 10000,
+             products % 10000 / 100, products % 100);
     return STATUS_OK;
 }

@@ -8,10 +8,10 @@
  *
  * Invariant: a product that the library does not take is NULL, and the caller's own kernel runs.
  */
-#include <cublasLt.h>
 #include <stdlib.h>
 
 #include "gpu/cuda_inner.h"
+#include "gpu/cuda_library.h"
 #include "gpu/product.h"
 
 struct cuda_product {
@@ -32,9 +32,9 @@ static enum status said(cublasStatus_t status, const char *call, struct err *err
 {
     if (status == CUBLAS_STATUS_SUCCESS)
         return STATUS_OK;
-    return err_set(err, STATUS_RUN, "%s: %s", call, cublasLtGetStatusString(status));
+    return err_set(err, STATUS_RUN, "%s: %s", call, cublaslt.cublasLtGetStatusString(status));
 }
-#define LT_CALL(err, call, ...) said(call(__VA_ARGS__), #call, err)
+#define LT_CALL(err, call, ...) said(cublaslt.call(__VA_ARGS__), #call, err)
 
 enum status cuda_products_new(struct cuda_products **out, struct err *err)
 {
@@ -142,13 +142,13 @@ static enum status find_algo(const struct cuda_products *products, struct cuda_p
     status = LT_CALL(err, cublasLtMatmulPreferenceSetAttribute, preference,
                      CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof(bytes));
     if (status == STATUS_OK) {
-        const cublasStatus_t answer = cublasLtMatmulAlgoGetHeuristic(
+        const cublasStatus_t answer = cublaslt.cublasLtMatmulAlgoGetHeuristic(
             products->handle, product->desc, product->left, product->right, product->to,
             product->to, preference, 1, &result, found);
         if (answer != CUBLAS_STATUS_NOT_SUPPORTED)
             status = said(answer, "cublasLtMatmulAlgoGetHeuristic", err);
     }
-    cublasLtMatmulPreferenceDestroy(preference);
+    cublaslt.cublasLtMatmulPreferenceDestroy(preference);
     product->algo = result.algo;
     return status;
 }
@@ -156,13 +156,13 @@ static enum status find_algo(const struct cuda_products *products, struct cuda_p
 static void product_free(struct cuda_product *product)
 {
     if (product->to)
-        cublasLtMatrixLayoutDestroy(product->to);
+        cublaslt.cublasLtMatrixLayoutDestroy(product->to);
     if (product->right)
-        cublasLtMatrixLayoutDestroy(product->right);
+        cublaslt.cublasLtMatrixLayoutDestroy(product->right);
     if (product->left)
-        cublasLtMatrixLayoutDestroy(product->left);
+        cublaslt.cublasLtMatrixLayoutDestroy(product->left);
     if (product->desc)
-        cublasLtMatmulDescDestroy(product->desc);
+        cublaslt.cublasLtMatmulDescDestroy(product->desc);
     free(product);
 }
 
@@ -249,11 +249,11 @@ void cuda_products_free(struct cuda_products *products)
     if (!products)
         return;
     cuda_products_reset(products);
-    cublasLtDestroy(products->handle);
+    cublaslt.cublasLtDestroy(products->handle);
     free(products);
 }
 
 int cuda_product_version(void)
 {
-    return (int)cublasLtGetVersion();
+    return (int)cublaslt.cublasLtGetVersion();
 }

@@ -88,6 +88,9 @@ gpu_libgpu_a_SOURCES += \
 	gpu/cuda_item.cuh \
 	gpu/cuda_kda_body.cuh \
 	gpu/cuda_launch.cuh \
+	gpu/cuda_library.c \
+	gpu/cuda_library.h \
+	gpu/cuda_link.c \
 	gpu/cuda_model_body.cuh \
 	gpu/cuda_nccl.c \
 	gpu/cuda_ops.cu \

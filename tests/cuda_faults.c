@@ -109,11 +109,11 @@ static void check_every_call(const char *name, enum small small, const char *wor
     make_release(&subject.made);
 }
 
-static void check_missing(int driver, int n_device, const char *words)
+static void check_missing(int driver, int n_device, const char *lacks, const char *words)
 {
     struct err err = {0};
 
-    fake_cuda_init(&(struct fake_setup){.n_device = n_device, .driver = driver});
+    fake_cuda_init(&(struct fake_setup){.n_device = n_device, .driver = driver, .lacks = lacks});
     ok(cuda_device_ops.probe(&err) == STATUS_DEVICE && strstr(err.text, words),
        "what is missing is said: %s", err.text);
 }
@@ -158,10 +158,14 @@ static void check_nccl(void)
 
 int main(void)
 {
+    check_missing(0, 0, "libnccl", "no NVIDIA driver");
+    check_missing(12040, 1, NULL, "too old: it knows CUDA 12.4, this build needs 13.0");
+    check_missing(13000, 0, "libnccl", "no CUDA device");
+    check_missing(13000, 1, "libnccl.so.2", "NCCL is not here: no such file");
+    check_missing(13000, 1, "libcublasLt.so.13", "cuBLASLt is not here: no such file");
+    check_missing(13000, 1, "ncclCommInitRankConfig",
+                  "NCCL is too old: libnccl.so.2 has no ncclComm");
     check_nccl();
-    check_missing(0, 0, "no NVIDIA driver");
-    check_missing(12040, 1, "too old: it knows CUDA 12.4, this build needs 13.0");
-    check_missing(13000, 0, "no CUDA device");
     struct alloc_config config = alloc_config_default();
 
     check_every_call("caching", SMALL_LLAMA,

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "gpu/cuda_inner.h"
+#include "gpu/cuda_library.h"
 #include "tests/fake_cuda.h"
 #include "tests/op_trial.h"
 #include "tests/tap.h"
@@ -23,7 +24,7 @@ static void start(void)
         return;
     fake_cuda_init(&(struct fake_setup){.n_device = 1, .driver = 13000});
     if (cudaStreamCreateWithPriority(&stream, 0, 0) != cudaSuccess ||
-        cuda_products_new(&products, &err) != STATUS_OK)
+        cuda_libraries_load(&err) != STATUS_OK || cuda_products_new(&products, &err) != STATUS_OK)
         tap_bail("no fake device");
 }
 

@@ -15,6 +15,20 @@ ok "of all in 10, calibration and tools beside" limits full $((600 - 180 - 30 - 
 ok "as JSON too" exits 0 device list --json
 ok "with a schema" is "$(field schema)" unshard.device_list/1
 
+if command -v ldd >/dev/null; then
+    ok "the program starts where there is no CUDA, no NCCL and no cuBLASLt" sh -c \
+        "! ldd '$UNSHARD' | grep -E 'libcuda|libnccl|libcublas'"
+fi
+for command in "run llama-tiny" "device check far" calibrate; do
+    # shellcheck disable=SC2086  # words
+    run $command --device cuda
+    test "$code" != 0 || { skip "there is a GPU here"; continue; }
+    ok "$command without a GPU: 3" is "$code" 3
+    lacks='driver|CUDA device|NCCL|cuBLASLt|this build has no device cuda'
+    ok "and one line that says what is missing" sh -c \
+        "test \$(wc -l <'$tmp/err') = 1 && grep -qE '$lacks' '$tmp/err'"
+    ok "nothing is stored" test ! -e "$UNSHARD_DB"
+done
 ok "no such part: 2" complains 2 "no part 'nothing'; see 'unshard device list'" device check nothing
 ok "one at a time" complains 2 "extra argument 'step'" device check far step
 ok "a part has to be named" complains 2 "no part or file" device check

@@ -93,6 +93,12 @@ bool fake_cuda_fails(const char *call)
     return true;
 }
 
+bool fake_cuda_lacks(const char *name)
+{
+    const char *lacks = fake.setup.lacks;
+    return lacks && strncmp(name, lacks, strlen(lacks)) == 0;
+}
+
 void fake_cuda_count(int64_t made)
 {
     fake.live += made;

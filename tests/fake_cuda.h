@@ -21,6 +21,7 @@ struct fake_setup {
     bool loses_launches; /* kernels are launched and do nothing */
     uint64_t seed;       /* of the order in which deferred streams run */
     uint64_t fail_at;    /* the call with this number, counted from 1; 0: none */
+    const char *lacks;   /* a library, or a call of one, that is not there; NULL: none */
     const char *of;      /* calls whose names begin so are counted; NULL: all */
 };
 
@@ -39,6 +40,7 @@ void fake_nccl_unshare(void);
 /* For tests/fake_kernel.cuh and the other parts: run(context) on the stream, then drop(context). */
 typedef void fake_run(void *context);
 void fake_cuda_enqueue(void *stream, fake_run *run, fake_run *drop, void *context);
+bool fake_cuda_lacks(const char *name); /* whose name begins so */
 /* Counts a call; whether it is to fail. */
 bool fake_cuda_fails(const char *call);
 void fake_cuda_count(int64_t made); /* +1, -1 */
