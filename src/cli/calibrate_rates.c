@@ -105,7 +105,7 @@ static void set_memory(const struct calibrate_numbers *numbers, struct cluster *
     out->memory_efficiency = calibrate_value(plain / fastest(numbers), "measured: AdamW");
     out->memory_slowdown =
         calibrate_rate(plain / ops.fast, plain / ops.all, plain / ops.slow,
-                       "measured: norms, activations, additions, the loss, against AdamW; forward "
+                       "measured: norms, activations, convolutions, the loss, against AdamW; forward "
                        "and backward");
 }
 
