@@ -74,6 +74,14 @@ take() {
     esac
 }
 
+# What a GPU runs at, as a comment: ahead of the check and behind it.
+clocks() {
+    test "$device" = cuda && command -v nvidia-smi >/dev/null || return 0
+    say "# $1: $(nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem,temperature.gpu,power.draw \
+        --format=csv,noheader 2>&1 | tr '\n' ';')"
+}
+
+clocks before
 "$unshard" device list >"$out/parts" || exit 2
 while read -r part_tier seconds name _; do
     case $only in
@@ -101,5 +109,6 @@ if test $tier = full && test -z "$only"; then
         done
     fi
 fi
+clocks after
 say "1..$n"
 exit $bad

@@ -10,7 +10,7 @@
 enum { MOST_RANKS = 8 };
 
 static const struct calibrate_sizes sizes = {.t = 2048,
-                                             .short_t = 256,
+                                             .short_t = 128,
                                              .h = 4096,
                                              .f = 14336,
                                              .v = 32000,
