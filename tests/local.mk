@@ -420,13 +420,16 @@ cuda_tests = \
 	tests/cuda_ops_linear.t \
 	tests/cuda_ops_model.t \
 	tests/cuda_order.t \
-	tests/cuda_run.t
+	tests/cuda_run.t \
+	tests/cuda_stored.t
 tests_cuda_calibrate_t_SOURCES = tests/cuda_calibrate.c $(fake_sources)
 tests_cuda_calibrate_t_LDADD = $(fake_kernels) $(fake_libs)
 tests_cuda_check_t_SOURCES = tests/cuda_check.c $(fake_sources)
 tests_cuda_check_t_LDADD = $(fake_kernels) $(fake_libs)
 tests_cuda_faults_t_SOURCES = tests/cuda_faults.c $(fake_sources)
 tests_cuda_faults_t_LDADD = $(fake_kernels) $(fake_libs)
+tests_cuda_stored_t_SOURCES = tests/cuda_stored.c $(fake_sources)
+tests_cuda_stored_t_LDADD = $(fake_kernels) $(fake_libs)
 tests_cuda_order_t_SOURCES = tests/cuda_order.c $(fake_sources)
 tests_cuda_order_t_LDADD = $(fake_kernels) $(fake_libs)
 tests_cuda_run_t_SOURCES = tests/cuda_run.c $(fake_sources)

@@ -82,5 +82,8 @@ enum status calibrate_host(const struct device_ops *ops, const struct cluster *p
     set_sizes(&target, out);
     set_rest(out);
     calibrate_rates(&target, &numbers, out, arena);
+    /* More ranks than cores take turns. */
+    calibrate_valid(&out->memory_efficiency, QUANTITY_GPUS, 1,
+                    target.facts.processors > RANKS ? target.facts.processors : RANKS, arena);
     return calibrate_comm(&target, out, arena, err);
 }

@@ -87,7 +87,8 @@ static enum status row_seconds(struct timed_device *timed, struct row *row, doub
     if (status == STATUS_OK)
         status = timed_run(timed, row->works, row->n, &each, err);
     *seconds = each * row->n;
-    *more_bytes += taken_bytes(timed) - before;
+    const uint64_t after = taken_bytes(timed);
+    *more_bytes += after > before ? after - before : 0;
     timed_reset(timed);
     return status;
 }
