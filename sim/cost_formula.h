@@ -14,6 +14,7 @@ struct cost_rates {
 #define X(member, section, key, unit, more_is_faster, least, most) double member;
     CLUSTER_RATES(X)
 #undef X
+    double attention_backward; /* times the forward pass */
 };
 struct cost_rates cost_rates_at(const struct cluster *cluster, enum spread spread);
 

@@ -82,6 +82,11 @@ static void test_ops(const struct cluster *h100)
     op.pass = PASS_DGRAD;
     is_near(cost_op_s(&r, &op), 2.94 * attention_s, 1e-12,
             "attention's backward takes 2.94 times its forward");
+    const struct plan_options of_2023 = {.attention = ATTENTION_TRITON_2023};
+    const struct cost_rates triton = cost_rates_of(h100, SPREAD_MID, &of_2023);
+    const double backward_s = cost_op_s(&triton, &op);
+    op.pass = PASS_RECOMPUTE;
+    is_near(backward_s, 3.8 * cost_op_s(&triton, &op), 1e-12, "and 3.8 times with Triton's of 2023");
 
     /* 2.68 GB at 0.8 * 3.35 TB/s */
     op = (struct op){.kind = OP_ADD, .pass = PASS_DGRAD, .bytes = UINT64_C(2680000000)};

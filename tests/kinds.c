@@ -88,9 +88,9 @@ static double attention_s(const struct cluster *cluster, enum attention attentio
 static void test_attention(const struct cluster *h100, const struct cluster *a100)
 {
     is_near(attention_s(h100, ATTENTION_TRITON_2023, 128) / attention_s(h100, ATTENTION_SDPA, 128),
-            0.55 / 0.265, 1e-9, "H100: the kernel of 2023 has half the speed of the next one");
+            0.55 / 0.322, 1e-9, "H100: the kernel of 2023 takes 1.7 times the next one's forward");
     is_near(attention_s(a100, ATTENTION_TRITON_2023, 128) / attention_s(a100, ATTENTION_SDPA, 128),
-            0.9 / 0.52, 1e-9, "A100: a little more than half");
+            0.9 / 0.645, 1e-9, "A100: 1.4 times");
     ok(attention_s(h100, ATTENTION_FA3, 128) < 0.7 * attention_s(h100, ATTENTION_SDPA, 128),
        "FlashAttention 3 is faster");
     is_near(attention_s(h100, ATTENTION_TRITON_2023, 64),

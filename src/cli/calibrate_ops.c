@@ -228,7 +228,7 @@ static double work_of(const struct op_case *of, const uint64_t dims[DIM_N])
 {
     const struct op op = {
         .kind = of->kind, .pass = of->pass, .m = dims[of->m], .n = dims[of->n], .k = dims[of->k]};
-    const double backward = of->pass == PASS_FORWARD ? 1 : 2.94; /* ATTENTION_BACKWARD_FACTOR */
+    const double backward = of->pass == PASS_FORWARD ? 1 : 2.94; /* ATTENTION_BACKWARD */
     uint64_t work = 0;
 
     if (of->of == CLASS_LONG || of->of == CLASS_SHORT)
