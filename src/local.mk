@@ -17,6 +17,7 @@ src_libcli_a_SOURCES = \
 	src/cli/bench_store.c \
 	src/cli/bench_trace.c \
 	src/cli/calibrate.h \
+	src/cli/calibrate_cluster.c \
 	src/cli/calibrate_comm.c \
 	src/cli/calibrate_copies.c \
 	src/cli/calibrate_cuda.c \
@@ -25,6 +26,10 @@ src_libcli_a_SOURCES = \
 	src/cli/calibrate_ops.c \
 	src/cli/calibrate_ranks.c \
 	src/cli/calibrate_rates.c \
+	src/cli/calibrate_report.c \
+	src/cli/calibrate_runs.c \
+	src/cli/calibrate_runs.h \
+	src/cli/calibrate_solve.c \
 	src/cli/calibrate_trace.c \
 	src/cli/calibrate_trace.h \
 	src/cli/calibrate_trace_comm.c \
@@ -65,6 +70,10 @@ src_libcli_a_SOURCES = \
 	src/cli/explain_json.c \
 	src/cli/explain_report.h \
 	src/cli/explain_text.c \
+	src/cli/factor_fit.c \
+	src/cli/factor_fit.h \
+	src/cli/fit_constants.c \
+	src/cli/fit_constants.h \
 	src/cli/grid.c \
 	src/cli/grid.h \
 	src/cli/help.c \

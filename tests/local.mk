@@ -156,6 +156,7 @@ c_tests = \
 	tests/engine_comms.t \
 	tests/engine_random.t \
 	tests/exec.t \
+	tests/factor_fit.t \
 	tests/fsdp1.t \
 	tests/fsdp1_measured.t \
 	tests/fsdp1_oracle.t \
@@ -290,6 +291,7 @@ tests_engine_t_SOURCES = tests/engine.c
 tests_engine_comms_t_SOURCES = tests/engine_comms.c
 tests_engine_random_t_SOURCES = tests/engine_random.c
 tests_exec_t_SOURCES = tests/exec.c
+tests_factor_fit_t_SOURCES = tests/factor_fit.c
 tests_fsdp1_t_SOURCES = tests/fsdp1.c
 tests_fsdp1_measured_t_SOURCES = tests/fsdp1_measured.c
 tests_fsdp1_oracle_t_SOURCES = tests/fsdp1_oracle.c
@@ -457,6 +459,7 @@ sh_tests = \
 	tests/bench.sh \
 	tests/calibrate.sh \
 	tests/calibrate_nccl.sh \
+	tests/calibrate_runs.sh \
 	tests/calibrate_trace.sh \
 	tests/check_command.sh \
 	tests/cli.sh \
@@ -491,7 +494,7 @@ sh_tests = \
 dist_check_SCRIPTS += $(sh_tests)
 TESTS += $(c_tests) $(sh_tests)
 EXTRA_DIST += tests/emit_judge.py tests/emit_stub.py
-EXTRA_DIST += tests/accuracy.txt tests/runs.csv
+EXTRA_DIST += tests/accuracy.txt tests/must_predict.txt tests/runs.csv
 EXTRA_DIST += tests/cuda_casts.c tests/cuda_shim.c tests/cuda_shim.cuh
 EXTRA_DIST += tests/mutate_pack.awk tests/mutate_pack.sh tests/mutate_pack.txt tests/mutate_pack_planted.txt
 EXTRA_DIST += tests/tap.sh tests/command_rig.sh tests/history_1.sql tests/history_2.sql tests/history_3.sql

@@ -7,7 +7,7 @@
  * (calibrate_copies.c), collectives (calibrate_comm.c). Rates come from these numbers alone
  * (calibrate_rates.c). What a host and a GPU differ in: calibrate_host.c, calibrate_cuda.c. Outputs of
  * nccl-tests: calibrate_nccl.c over collective_fit.h; profiles: calibrate_trace.c with
- * calibrate_trace_comm.c. What is out of what a cluster file can say is brought to its bound, in
+ * calibrate_trace_comm.c; measured runs: calibrate_runs.h. What is out of what a cluster file can say is brought to its bound, in
  * src/cluster_file.c.
  */
 #ifndef SRC_CLI_CALIBRATE_H
@@ -21,7 +21,8 @@
 #define CALIBRATE_SOURCES(X)    \
     X(DEVICE, "device")         \
     X(NCCL_TESTS, "nccl-tests") \
-    X(TRACE, "trace")
+    X(TRACE, "trace")           \
+    X(RUNS, "runs")
 
 enum calibrate_source {
 #define X(id, name) CALIBRATE_FROM_##id,
@@ -41,6 +42,13 @@ enum status calibrate_nccl(const struct options *options, struct arena *arena, s
 /* Profiles of ranks that ran side by side, as files of PyTorch's profiler. */
 enum status calibrate_trace(const struct options *options, struct arena *arena, struct output *out,
                             struct err *err);
+
+/* Write a cluster to this file, whole or not at all. */
+enum status calibrate_write(const struct cluster *cluster, const char *path, struct err *err);
+
+/* A table of measured runs as a cluster file a platform, in the folder --output. */
+enum status calibrate_from_runs(const struct options *options, struct arena *arena,
+                                struct output *out, struct err *err);
 
 /* ---- what is measured ---------------------------------------------------------------------------- */
 

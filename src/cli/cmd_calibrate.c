@@ -31,23 +31,34 @@ void calibrate_valid(struct rate *rate, enum quantity quantity, uint64_t min, ui
     rate->n_valid = 1;
 }
 
+enum status calibrate_write(const struct cluster *cluster, const char *path, struct err *err)
+{
+    struct cJSON *root = cluster_to_file(cluster);
+    struct text text = {0};
+
+    json_print(root, &text);
+    json_free(root);
+    const enum status status = out_write_file(path, text.at, text.length, err);
+    text_release(&text);
+    return status;
+}
+
 enum status calibrate_put(const struct cluster *cluster, const char *what,
                           const struct options *options, struct output *out, struct err *err)
 {
     const char *path = option_text(options, OPTION_OUTPUT);
     const bool to_file = path && strcmp(path, "-") != 0;
-    struct cJSON *root = cluster_to_file(cluster);
-    struct text text = {0};
-    enum status status = STATUS_OK;
 
-    json_print(root, to_file ? &text : &out->result);
+    if (to_file) {
+        const enum status status = calibrate_write(cluster, path, err);
+        if (status == STATUS_OK)
+            text_add(&out->result, "%s: %s\n", path, what);
+        return status;
+    }
+    struct cJSON *root = cluster_to_file(cluster);
+    json_print(root, &out->result);
     json_free(root);
-    if (to_file)
-        status = out_write_file(path, text.at, text.length, err);
-    text_release(&text);
-    if (to_file && status == STATUS_OK)
-        text_add(&out->result, "%s: %s\n", path, what);
-    return status;
+    return STATUS_OK;
 }
 
 /* ---- from a device ------------------------------------------------------------------------------ */
@@ -91,6 +102,7 @@ static const struct {
     [CALIBRATE_FROM_DEVICE] = {measure, NULL},
     [CALIBRATE_FROM_NCCL_TESTS] = {calibrate_nccl, "what nccl-tests printed"},
     [CALIBRATE_FROM_TRACE] = {calibrate_trace, "a profile that PyTorch wrote, or one of each rank"},
+    [CALIBRATE_FROM_RUNS] = {calibrate_from_runs, "a table of measured runs"},
 };
 
 static enum status check_files(const struct options *options, struct err *err)

@@ -122,7 +122,7 @@ const struct command commands[] = {
               "'unshard history list', or 'last'.",
      .actions = trace_words, .operand = "run or file",
      .operand_hint = "usage: unshard trace export RUN -o FILE | check FILE | show FILE", .run = cmd_trace},
-    {"calibrate", COMMAND_CALIBRATE, "[FILE]... [-o FILE]",
+    {"calibrate", COMMAND_CALIBRATE, "[FILE]... [-o FILE|DIR]",
      "a cluster file with rates that were measured",
      .about = "Measure what a step is priced by on this machine: products, attention, the delta rule, "
               "memory, packing, the host's launches, and collectives between ranks. The answer is a "
@@ -133,7 +133,10 @@ const struct command commands[] = {
               "of --cluster. Where one does not say it, a line '# 2 nodes 16 ranks all_gather' above "
               "its table does. With --from trace FILE... are profiles of PyTorch, one of each rank: they "
               "tell the host's launches and all-gathers, products and attention whose shapes were "
-              "recorded, and collectives inside a node; the rest is that of --cluster.",
+              "recorded, and collectives inside a node; the rest is that of --cluster. "
+              "With --from runs at most six constants of each platform are fitted to a table of measured "
+              "runs (a seventh to runs in FP8), and what that gains is printed; rows of the split test "
+              "and of low trust are left out, and of one row only the derate of products is taken.",
      .operand = "file", .n_more = OPTIONS_MAX_OPERANDS - 1, .run = cmd_calibrate},
     {"device", COMMAND_DEVICE, "list | check PART | store FILE...", "is a device right, and as fast as it should be?",
      .about = "List the parts of the device check, or run one of them on --device: casts, packing and "

@@ -401,7 +401,9 @@ const struct option_info option_table[OPTION_N] = {
         "from", COMMAND_CALIBRATE, OPTION_WORD, .words = source_words, .initial = "device",
         .help = "where the numbers come from; device: measured now, on --device; nccl-tests: "
                 "collectives of --cluster from outputs of nccl-tests, FILE...; trace: what profiles of "
-                "PyTorch (Kineto) say, FILE..., the rest from --cluster"},
+                "PyTorch (Kineto) say, FILE..., the rest from --cluster; runs: fitted to FILE, a table of "
+                "measured runs as 'unshard validate' takes it, into a cluster file a platform in the "
+                "folder -o"},
     [OPTION_DEVICE] = {
         "device", COMMAND_RUN | COMMAND_CALIBRATE | COMMAND_DEVICE, OPTION_WORD, .words = device_words, .initial = "host",
         .help = "what executes: threads and memory of this machine, or a GPU"},
@@ -460,8 +462,9 @@ const struct option_info option_table[OPTION_N] = {
         .help = "how each parameter is cut over so many ranks, and what padding costs"},
     [OPTION_OUTPUT] = {
         "output", COMMAND_TRACE | COMMAND_CALIBRATE | COMMAND_PLAN | COMMAND_DEVICE, OPTION_TEXT, "FILE",
-        .help = "the file to write, -o for short; -: stdout; a trace is compressed where the name ends "
-                "in .gz; of device beside what is printed, after each thing that is found"},
+        .help = "the file to write, or with --from runs the folder of files, -o for short; -: stdout; a "
+                "trace is compressed where the name ends in .gz; of device beside what is printed, after "
+                "each thing that is found"},
     [OPTION_LIMIT] = {
         "limit", COMMAND_HISTORY, OPTION_COUNT, "N", .least = 1, .most = INT64_MAX,
         .initial = "20", .help = "the newest N runs"},

@@ -11,8 +11,12 @@
 
 static const double GIB = (double)(1 << 30);
 
-/* What a row's command line is parsed as. */
-static const struct command sim = {.name = "sim", .bit = COMMAND_SIM, .operand = "model"};
+enum status validate_options(const struct row_command *command, struct options *out,
+                             struct err *err)
+{
+    static const struct command sim = {.name = "sim", .bit = COMMAND_SIM, .operand = "model"};
+    return options_parse(&sim, command->argc, command->argv, out, err);
+}
 
 /* The command as one would type it. */
 static const char *command_text(const struct row_command *command, struct arena *arena)
@@ -71,7 +75,7 @@ static enum status predict(const struct row_command *command, struct arena *aren
     struct options options;
     struct prepared prepared = {0};
     struct sim_report report;
-    enum status status = options_parse(&sim, command->argc, command->argv, &options, err);
+    enum status status = validate_options(command, &options, err);
 
     if (status != STATUS_OK)
         return status;

@@ -51,7 +51,8 @@ struct validation {
     const char *without;        /* terms that are left out, as typed; NULL: none */
     struct validated_row *rows; /* in the order of the file */
     uint32_t n;
-    struct platform_stats *platforms; /* in the order of their first row; the last one: all */
+    struct platform_stats
+        *platforms; /* in the order of their first row; then totals, the last one: all */
     uint32_t n_platform;
     double tolerance_pct; /* NAN: none was asked for */
     bool within;          /* every platform's mean is within the tolerance */
@@ -69,6 +70,10 @@ struct row_command {
  */
 enum status validate_command(const struct measured_run *run, const char *clusters,
                              const char *without, struct arena *arena, struct row_command *out,
+                             struct err *err);
+
+/* The command as `unshard sim` takes it; the options point to its words. */
+enum status validate_options(const struct row_command *command, struct options *out,
                              struct err *err);
 
 /* What the framework that a row comes from did beside what the columns say. */

@@ -134,18 +134,27 @@ static void count_peaks(const struct sample *sample, struct platform_stats *out)
     out->peak_max = percentile(sample->scratch, out->n_peak, 1);
 }
 
-/* platform NULL: all of them. */
-static struct platform_stats count_platform(const struct validation *validation,
-                                            const char *platform, struct sample *sample)
+/* Which rows, of those that count. */
+struct choice {
+    const char *name, *platform; /* platform NULL: of every one */
+    bool near_limit, clear;      /* rows near the memory limit, and the others */
+};
+
+static bool is_chosen(const struct choice *choice, const struct validated_row *row)
 {
-    struct platform_stats out = {.platform = platform ? platform : "all"};
+    return row->counts && (row->near_memory_limit ? choice->near_limit : choice->clear) &&
+           (!choice->platform || !strcmp(row->run->platform, choice->platform));
+}
+
+static struct platform_stats count(const struct validation *validation, struct choice choice,
+                                   struct sample *sample)
+{
+    struct platform_stats out = {.platform = choice.name};
 
     sample->n = 0;
-    for (uint32_t i = 0; i < validation->n; i++) {
-        const struct validated_row *row = &validation->rows[i];
-        if (row->counts && (!platform || !strcmp(row->run->platform, platform)))
-            sample->rows[sample->n++] = row;
-    }
+    for (uint32_t i = 0; i < validation->n; i++)
+        if (is_chosen(&choice, &validation->rows[i]))
+            sample->rows[sample->n++] = &validation->rows[i];
     out.n = sample->n;
     count_errors(sample, &out);
     count_clear(sample, &out);
@@ -163,6 +172,12 @@ static bool is_first_of_platform(const struct validation *validation, uint32_t r
     return true;
 }
 
+/* Of all platforms together; behind them, the last one of every row. */
+static const struct choice totals[] = {{"near the memory limit", NULL, true, false},
+                                       {"memory to spare", NULL, false, true},
+                                       {"all", NULL, true, true}};
+enum { N_TOTAL = sizeof totals / sizeof *totals };
+
 void validate_count(struct validation *validation, struct arena *arena)
 {
     struct sample sample = {
@@ -170,17 +185,19 @@ void validate_count(struct validation *validation, struct arena *arena)
         .scratch = arena_array(arena, double, validation->n),
     };
 
-    validation->platforms = arena_array(arena, struct platform_stats, validation->n + 1);
+    validation->platforms = arena_array(arena, struct platform_stats, validation->n + N_TOTAL);
     validation->n_platform = 0;
     validation->within = true;
     for (uint32_t i = 0; i < validation->n; i++) {
         const char *platform = validation->rows[i].run->platform;
         if (!is_first_of_platform(validation, i))
             continue;
-        const struct platform_stats stats = count_platform(validation, platform, &sample);
+        const struct choice own = {platform, platform, true, true};
+        const struct platform_stats stats = count(validation, own, &sample);
         validation->platforms[validation->n_platform++] = stats;
         if (stats.n > 0 && stats.mean > validation->tolerance_pct)
             validation->within = false;
     }
-    validation->platforms[validation->n_platform++] = count_platform(validation, NULL, &sample);
+    for (int i = 0; i < N_TOTAL; i++)
+        validation->platforms[validation->n_platform++] = count(validation, totals[i], &sample);
 }
