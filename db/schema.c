@@ -21,6 +21,8 @@ static const char *const steps[] = {
 #include "db/schema_3.inc"
     ,
 #include "db/schema_4.inc"
+    ,
+#include "db/schema_5.inc"
 };
 const int schema_version = (int)(sizeof(steps) / sizeof(steps[0]));
 

@@ -11,6 +11,7 @@ static enum status read_real(struct get *get, sqlite3_stmt *statement, uint32_t 
     (void)i;
     (void)err;
     get->run->real = (struct run_real){
+        .emulated = get->run->kind == RUN_EMULATED,
         .seed = get_u64(statement, 0),
         .warmup = get_u64(statement, 1),
         .device = get_text(get, statement, 2),
@@ -102,7 +103,7 @@ enum status store_get_real(struct get *get, struct err *err)
         "SELECT seed, warmup, device, transport, error FROM real_run WHERE run_id = ?1";
     enum status (*const parts[])(struct get * get, struct err * err) = {get_steps, get_ranks,
                                                                         get_checks};
-    if (get->run->kind != RUN_REAL)
+    if (!run_kind_has_run(get->run->kind))
         return STATUS_OK;
     enum status status = get_rows(get, sql, 1, &get->id, 1, read_real, err);
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && status == STATUS_OK; i++)

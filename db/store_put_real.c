@@ -21,7 +21,7 @@ uint64_t store_real_numbers(const struct run_real *real)
 enum status store_put_real_run(struct put *put, sqlite3_stmt *statement, struct err *err)
 {
     const struct run_real *real = &put->run->real;
-    if (put->run->kind != RUN_REAL)
+    if (!run_kind_has_run(put->run->kind))
         return STATUS_OK;
     BIND_INTS(statement, 1, put->run_id, (int64_t)real->seed, (int64_t)real->warmup);
     statement_bind_text(statement, 4, real->device);

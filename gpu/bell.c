@@ -8,6 +8,7 @@
 
 #include <limits.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <stddef.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -66,6 +67,12 @@ int64_t bell_now_ns(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+void bell_stay_until(int64_t until_ns)
+{
+    while (bell_now_ns() < until_ns)
+        sched_yield();
 }
 
 int64_t bell_after(int64_t ns)

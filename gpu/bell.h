@@ -28,6 +28,10 @@ bool bell_wait(struct bell *bell, bell_question *question, void *context, int64_
 void bell_ring(struct bell *bell);
 
 int64_t bell_now_ns(void); /* CLOCK_MONOTONIC */
+/* A sleep may end so much late; what is left of a time that has to be kept is waited for awake, as
+   long as nobody else can run. */
+enum { BELL_LATE_NS = 100000 };
+void bell_stay_until(int64_t until_ns);
 /* When so much time is over; BELL_NEVER where that does not fit. */
 int64_t bell_after(int64_t ns);
 

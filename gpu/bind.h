@@ -25,6 +25,8 @@ struct bind_setup {
     const struct optimizer_options *optimizer;
     float max_norm; /* of a plan that clips */
     struct step_state *state;
+    const int64_t
+        *emulated_ns; /* by task: how long its stand-in lasts; NULL: collectives are real */
 };
 
 struct bind;

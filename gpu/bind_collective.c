@@ -58,8 +58,13 @@ void bind_collective(struct binding *to)
                                          .dtype = to->task->dtype,
                                          .reduction = to->task->reduction,
                                          .divisor = to->task->divisor};
+    const int64_t *emulated_ns = to->bind->setup.emulated_ns;
     enum access_mode mode;
 
+    if (emulated_ns && group.n > 1) {
+        collective.emulated_ranks = group.n;
+        collective.emulated_ns = emulated_ns[to->launch->task];
+    }
     if (to->task->kind == TASK_ALL_GATHER) {
         all_gather(to, &collective, group.n, group.me);
     } else if (to->task->kind == TASK_REDUCE_SCATTER) {

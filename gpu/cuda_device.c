@@ -224,17 +224,22 @@ static void close_events(struct cuda_device *device)
             cudaEventDestroy(device->pending[i].written);
     if (device->drained)
         cudaEventDestroy(device->drained);
+    for (int c = 0; c < COMM_N; c++)
+        if (device->emulated[c])
+            cudaEventDestroy(device->emulated[c]);
     free(device->events);
     free(device->recorded);
 }
 
-/* Communicators first: a stream that waits for a peer ends only with them. */
+/* Communicators first: a stream that waits for a peer ends only with them. Before them what NCCL has
+   put into graphs. */
 static void close_cuda(void *self)
 {
     struct cuda_device *device = self;
     struct err err;
     const bool failed = device->fault.status != STATUS_OK || drain(device, &err) != STATUS_OK;
 
+    cuda_graphs_release(device);
     cuda_comms_close(device->comms, failed);
     for (int s = 0; s < STREAM_N; s++)
         if (device->streams[s])
@@ -368,10 +373,10 @@ static enum status mark(struct cuda_device *device, enum stream number,
 {
     if (!submission->stamp || !(submission->parts & part))
         return STATUS_OK;
-    const bool ends = part == STAMP_END;
+    const bool ends = part == STAMP_END, is_task = submission->task != NO_TASK;
     return cuda_clock_mark(&device->clock, number, device->streams[number],
                            ends ? &submission->stamp->end_ns : &submission->stamp->start_ns,
-                           ends ? submission->task + 1 : 0, err);
+                           ends && is_task ? submission->task + 1 : 0, err);
 }
 
 /* An observer may read what was written: the stream has to be there. */
@@ -396,6 +401,8 @@ static enum status run(struct cuda_device *device, enum stream number,
         status = cuda_work_run(device, number, submission, err);
     if (status != STATUS_OK)
         err_prefix(err, "stream '%s'", stream_name(number));
+    if (device->graphs.captures)
+        return status; /* nothing is reached before the graph is launched */
     if (status == STATUS_OK)
         status = mark(device, number, submission, STAMP_END, err);
     if (status == STATUS_OK)
@@ -463,6 +470,33 @@ static enum status drain_all(void *self, struct err *err)
     return status != STATUS_OK ? status : note(device, drain(device, err), err);
 }
 
+/* ---- graphs -------------------------------------------------------------------------------- */
+
+static enum status capture_begin(void *self, struct err *err)
+{
+    struct cuda_device *device = self;
+    const enum status status = status_of(device, err);
+
+    return status != STATUS_OK ? status : note(device, cuda_graph_begin(device, err), err);
+}
+
+static enum status capture_end(void *self, uint32_t *graph, struct err *err)
+{
+    struct cuda_device *device = self;
+    const enum status status = status_of(device, err);
+
+    return status != STATUS_OK ? status : note(device, cuda_graph_end(device, graph, err), err);
+}
+
+static enum status replay(void *self, uint32_t graph, uint32_t step, struct err *err)
+{
+    struct cuda_device *device = self;
+    const enum status status = status_of(device, err);
+
+    return status != STATUS_OK ? status
+                               : note(device, cuda_graph_replay(device, graph, step, err), err);
+}
+
 const struct device_ops cuda_device_ops = {
     .name = "cuda",
     .probe = cuda_probe,
@@ -479,6 +513,9 @@ const struct device_ops cuda_device_ops = {
     .wait = wait,
     .host_wait = host_wait,
     .drain = drain_all,
+    .capture_begin = capture_begin,
+    .capture_end = capture_end,
+    .replay = replay,
     .read = read_bytes,
     .mapped_bytes = mapped_bytes,
     .outside = say_outside,

@@ -1,7 +1,8 @@
 /*
  * Inside the CUDA device: what gpu/cuda_device.c (the calls), gpu/cuda_probe.c (is there one),
  * gpu/cuda_segment.c (memory), gpu/cuda_table.c (what work needs beside it), gpu/cuda_clock.c (what
- * is done, and when), gpu/cuda_work.c, gpu/cuda_product.c and gpu/cuda_nccl.c (what is done) share.
+ * is done, and when), gpu/cuda_graph.c (steps as graphs), gpu/cuda_work.c, gpu/cuda_product.c and
+ * gpu/cuda_nccl.c (what is done) share.
  * Nobody else includes it.
  *
  * All of it runs on the caller's thread: CUDA has the streams. Whoever waits asks again and again, so
@@ -151,6 +152,37 @@ void cuda_products_free(struct cuda_products *products);
 
 int cuda_product_version(void); /* 10000 major + 100 minor + patch, of the library */
 
+/* ---- gpu/cuda_graph.c --------------------------------------------------------------------- */
+
+/* Where the host's bytes wait for a graph to take them. */
+struct cuda_landing {
+    struct work_give give;
+    void *at;
+};
+
+struct cuda_graph {
+    cudaGraphExec_t exec; /* NULL: it is not whole yet */
+    struct cuda_landing *landings;
+    uint32_t n, cap;
+};
+
+struct cuda_graphs {
+    struct cuda_graph *list;
+    uint32_t n;
+    bool captures;               /* the last one is on */
+    cudaEvent_t joins[STREAM_N]; /* by the stream that they are recorded on */
+};
+
+struct cuda_device;
+enum status cuda_graph_begin(struct cuda_device *device, struct err *err);
+enum status cuda_graph_end(struct cuda_device *device, uint32_t *number, struct err *err);
+enum status cuda_graph_replay(struct cuda_device *device, uint32_t number, uint32_t step,
+                              struct err *err);
+/* WORK_GIVE in a capture. */
+enum status cuda_graph_give(struct cuda_device *device, const struct work_give *give,
+                            cudaStream_t stream, struct err *err);
+void cuda_graphs_release(struct cuda_device *device);
+
 /* ---- the device --------------------------------------------------------------------------- */
 
 /* From the host by way of memory that the device can copy from by itself. */
@@ -180,7 +212,10 @@ struct cuda_device {
     struct cuda_tables tables;
     struct arena kept; /* of the host: what was prepared, beside the tables */
     struct cuda_clock clock;
+    struct cuda_graphs graphs;
     struct cuda_comms *comms;
+    cudaEvent_t emulated[COMM_N]; /* behind the last stand-in of a communicator; NULL: none yet */
+    bool follows[COMM_N];         /* the next one comes behind it */
     struct cuda_products *products;
     struct cuda_pack_grid grid;
     struct step_state *state;
@@ -205,6 +240,9 @@ enum status cuda_join(struct cuda_device *device, cudaEvent_t event, const char 
 enum status cuda_prepare(struct cuda_device *device, struct work *work, struct err *err);
 enum status cuda_work_run(struct cuda_device *device, enum stream number,
                           const struct submission *submission, struct err *err);
+/* What the callback yields for the step, to an address of the device, by way of a stage. */
+enum status cuda_give(struct cuda_device *device, const struct work_give *give, void *to,
+                      uint32_t step, cudaStream_t stream, struct err *err);
 /* Results that have come back go to where they belong. */
 enum status cuda_results_collect(struct cuda_device *device, struct err *err);
 

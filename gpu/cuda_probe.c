@@ -13,6 +13,7 @@
 
 #include "gpu/cuda_inner.h"
 #include "gpu/cuda_library.h"
+#include "gpu/launcher.h"
 
 enum status cuda_status(cudaError_t error, const char *call, struct err *err)
 {
@@ -91,23 +92,9 @@ enum status cuda_probe(struct err *err)
     return status;
 }
 
-/* As a launcher numbers the ranks of this machine; without one all are on it. */
-static uint32_t local_rank(uint32_t rank)
-{
-    static const char *const names[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
-                                        "SLURM_LOCALID"};
-
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *text = getenv(names[i]);
-        if (text && *text)
-            return (uint32_t)strtoul(text, NULL, 10);
-    }
-    return rank;
-}
-
 enum status cuda_choose(const struct device_setup *setup, int n_device, int *out, struct err *err)
 {
-    const uint32_t local = local_rank(setup->rank);
+    const uint32_t local = launcher_local_rank(setup->rank);
 
     if (setup->ranks > 1 && local >= (uint32_t)n_device)
         return err_set(

@@ -12,6 +12,7 @@
 
 #include "gpu/bell.h"
 #include "gpu/cuda_inner.h"
+#include "gpu/cuda_stand_in.h"
 #include "gpu/cuda_step.h"
 
 /* ---- preparing ----------------------------------------------------------------------------- */
@@ -206,23 +207,31 @@ static enum status take_stage(struct cuda_device *device, uint64_t bytes, struct
     return status;
 }
 
+enum status cuda_give(struct cuda_device *device, const struct work_give *give, void *to,
+                      uint32_t step, cudaStream_t stream, struct err *err)
+{
+    struct cuda_stage *stage = NULL;
+    enum status status = take_stage(device, give->bytes, &stage, err);
+
+    if (status == STATUS_OK)
+        status = give->fill(give->context, step, give->what, stage->at, give->bytes, err);
+    if (status == STATUS_OK)
+        status = CUDA_CALL(err, cudaMemcpyAsync, to, stage->at, give->bytes, cudaMemcpyHostToDevice,
+                           stream);
+    if (status == STATUS_OK)
+        status = CUDA_CALL(err, cudaEventRecord, stage->used, stream);
+    return status;
+}
+
 static enum status run_give(struct cuda_device *device, enum stream number,
                             const struct submission *submission, struct err *err)
 {
     const struct work_give *give = &submission->work->is.give;
     const cudaStream_t stream = device->streams[number];
-    struct cuda_stage *stage = NULL;
-    enum status status = take_stage(device, give->bytes, &stage, err);
 
-    if (status == STATUS_OK)
-        status =
-            give->fill(give->context, submission->step, give->what, stage->at, give->bytes, err);
-    if (status == STATUS_OK)
-        status = CUDA_CALL(err, cudaMemcpyAsync, give->to, stage->at, give->bytes,
-                           cudaMemcpyHostToDevice, stream);
-    if (status == STATUS_OK)
-        status = CUDA_CALL(err, cudaEventRecord, stage->used, stream);
-    return status;
+    return device->graphs.captures
+               ? cuda_graph_give(device, give, stream, err)
+               : cuda_give(device, give, give->to, submission->step, stream, err);
 }
 
 static enum status run_copy(struct cuda_device *device, enum stream number,
@@ -271,11 +280,34 @@ static enum status run_op(struct cuda_device *device, enum stream number,
     return cuda_op_run(&op, device->streams[number], err);
 }
 
+/* Stand-ins of one communicator run one after the other, whatever streams they are on. */
+static enum status emulate(struct cuda_device *device, const struct work_collective *collective,
+                           cudaStream_t stream, struct err *err)
+{
+    const struct stand_in in = stand_in_of(collective);
+    cudaEvent_t *event = &device->emulated[collective->comm];
+    enum status status = STATUS_OK;
+
+    if (!*event)
+        status = CUDA_CALL(err, cudaEventCreateWithFlags, event, cudaEventDisableTiming);
+    if (status == STATUS_OK && device->follows[collective->comm])
+        status = CUDA_CALL(err, cudaStreamWaitEvent, stream, *event, 0);
+    if (status == STATUS_OK)
+        status = cuda_stand_in(&in, stream, err);
+    if (status == STATUS_OK)
+        status = CUDA_CALL(err, cudaEventRecord, *event, stream);
+    device->follows[collective->comm] = true;
+    return status;
+}
+
 static enum status run_collective(struct cuda_device *device, enum stream number,
                                   const struct submission *submission, struct err *err)
 {
-    return cuda_comms_run(device->comms, &submission->work->is.collective, device->streams[number],
-                          err);
+    const struct work_collective *collective = &submission->work->is.collective;
+
+    if (collective->emulated_ranks > 0)
+        return emulate(device, collective, device->streams[number], err);
+    return cuda_comms_run(device->comms, collective, device->streams[number], err);
 }
 
 static enum status run_squares(struct cuda_device *device, enum stream number,

@@ -29,9 +29,10 @@ struct stamp {
 enum stamp_parts { STAMP_START = 1, STAMP_END = 2 };
 
 /* One thing to do and what is noted of it. A task of several operators has one stamp. */
+#define NO_TASK UINT32_MAX
 struct submission {
     const struct work *work;
-    uint32_t step, task;
+    uint32_t step, task; /* NO_TASK: it is not the program's */
     uint8_t parts;       /* enum stamp_parts: which ends of the task this is */
     struct stamp *stamp; /* or NULL */
 };
@@ -100,6 +101,14 @@ struct device_ops {
     enum status (*wait)(void *self, uint32_t event, enum stream stream, struct err *err);
     enum status (*host_wait)(void *self, uint32_t event, struct err *err);
     enum status (*drain)(void *self, struct err *err); /* all that was submitted is done */
+    /* Graphs; NULL where the device has none. What is submitted, recorded and waited for between
+       begin and end is kept under a number and not done; all of it has been prepared, nobody has a
+       stamp or looks at it, and no segment changes afterwards. */
+    enum status (*capture_begin)(void *self, struct err *err);
+    enum status (*capture_end)(void *self, uint32_t *graph, struct err *err);
+    /* All of it, for this step, behind all that was submitted before; what is submitted to stream C
+       comes behind it. */
+    enum status (*replay)(void *self, uint32_t graph, uint32_t step, struct err *err);
     /* Bytes of a segment or of the state, right after a drain or in an observer. */
     enum status (*read)(void *self, void *to, const void *from, uint64_t bytes, struct err *err);
     uint64_t (*mapped_bytes)(void *self); /* of all segments, as the system reports it now */

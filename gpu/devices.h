@@ -3,7 +3,7 @@
  *
  * The only place that knows what was built in, so that whoever asks has one answer for all builds.
  * A rank is forked by this program (gpu/ranks.h), or a launcher has started it: then this process is
- * one of many, which MPI knows.
+ * one of many, which MPI knows, or which meet by a file (gpu/rendezvous.h).
  */
 #ifndef GPU_DEVICES_H
 #define GPU_DEVICES_H
@@ -26,7 +26,8 @@ enum device {
 #define TRANSPORTS(X) \
     X(AUTO, "auto")   \
     X(SHM, "shm")     \
-    X(MPI, "mpi")
+    X(MPI, "mpi")     \
+    X(TCP, "tcp")
 
 enum transport {
 #define X(id, name) TRANSPORT_##id,
@@ -38,10 +39,6 @@ enum transport {
 /* STATUS_DEVICE where it was not built in; whether the machine has one shows when it is opened. */
 enum status device_find(enum device device, const struct device_ops **out, struct err *err);
 
-/* How many processes a launcher (mpirun, srun) started this one among; 0: none did. From the
-   environment alone. */
-uint32_t launcher_ranks(void);
-
 /* This process among those of a run. */
 struct world {
     bool is_launched;     /* else all ranks are forked here */
@@ -51,14 +48,24 @@ struct world {
     int64_t timeout_ns;
 };
 
-/*
- * Whether ranks are launched, and how many, before anything is started: ranks is 0 where they are
- * not. auto: by MPI where a launcher started several. STATUS_DEVICE where this build has no MPI.
- */
-enum status world_plan(enum transport asked, uint32_t *ranks, struct err *err);
+/* How a run's ranks come about, before anything is started. */
+struct world_plan {
+    uint32_t ranks;         /* of launched ones, of which this one is rank; 0: they are forked */
+    uint32_t rank;          /* where a file brings them together; MPI says its own */
+    const char *rendezvous; /* the file, or NULL */
+};
 
-/* Starts MPI where ranks are launched; ranks as planned. To be left once, whatever was done in it. */
-enum status world_join(uint32_t ranks, int64_t timeout_ns, struct world *out, struct err *err);
+/*
+ * auto: by the file where there is one, else by MPI where a launcher started several. STATUS_DEVICE
+ * where this build has no MPI; STATUS_USAGE where the file does not go with what is asked.
+ */
+enum status world_plan(enum transport asked, const char *rendezvous, struct world_plan *out,
+                       struct err *err);
+
+/* Where ranks are launched: starts MPI, or waits for the others at the file. To be left once,
+   whatever was done in it. */
+enum status world_join(const struct world_plan *plan, int64_t timeout_ns, struct world *out,
+                       struct err *err);
 
 /*
  * together: all ranks come here, however their run ended. Else the launcher has to end those that do

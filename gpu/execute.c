@@ -7,7 +7,9 @@
 #include <time.h>
 
 #include "gpu/bell.h"
+#include "gpu/pace.h"
 #include "gpu/poison.h"
+#include "gpu/step_graph.h"
 
 enum { FIRST_LOSS_SCALE = 65536 };
 
@@ -19,6 +21,9 @@ struct executor {
     struct step_state *state; /* the device's */
     struct work step_end;
     struct poison poison;
+    struct pace pace;
+    struct step_graph graph;
+    bool entered;            /* a call of this step has come */
     uint32_t step, n_launch; /* launches of this step so far */
     uint64_t reserved_bytes; /* by segment operations so far */
     int64_t cpu_begin_ns;    /* CPU time of the host's thread before the first step that counts */
@@ -42,6 +47,10 @@ struct executor *executor_new(const struct execute_setup *setup)
     arena_init(&executor->arena);
     poison_init(&executor->poison, setup->program, setup->device, setup->device_self,
                 &executor->arena);
+    executor->pace = (struct pace){.task_ns = setup->pace_ns};
+    executor->graph = (struct step_graph){.placement = setup->graph ? setup->placement : NULL,
+                                          .device = setup->device,
+                                          .device_self = setup->device_self};
     return executor;
 }
 
@@ -129,6 +138,7 @@ static void bind(struct executor *executor)
                                                    .values = setup->values,
                                                    .optimizer = &executor->setup.optimizer,
                                                    .max_norm = setup->max_norm,
+                                                   .emulated_ns = setup->emulated_ns,
                                                    .state = executor->state});
 }
 
@@ -144,6 +154,8 @@ static enum status executor_open(void *self, const struct program *program,
     device.n_event = program->n_event;
     device.last_task = executor->log->last_task;
     bind_groups(setup->program, setup->rank, &executor->arena, device.groups);
+    for (int c = 0; setup->emulated_ns && c < COMM_N; c++)
+        device.groups[c].n = device.groups[c].n > 1 ? 1 : device.groups[c].n;
     enum status status = setup->device->open(setup->device_self, &device, err);
     if (status == STATUS_OK)
         status = setup->device->state(setup->device_self, &first, &executor->state, err);
@@ -179,6 +191,15 @@ static bool counts(const struct executor *executor)
     return executor->step > executor->setup.placement->n_step;
 }
 
+/* Whether tasks have time stamps. What is replayed has none. */
+static bool is_stamped(const struct executor *executor)
+{
+    const uint32_t from = executor->setup.bare_from;
+    const bool bare = from > 0 && executor->step > from && (executor->step - from) % 2 == 0;
+
+    return executor->graph.mode == STEP_CALLS && !bare;
+}
+
 static void begin_step(struct executor *executor, uint32_t step)
 {
     const bool counted = counts(executor);
@@ -187,7 +208,20 @@ static void begin_step(struct executor *executor, uint32_t step)
     if (counts(executor) && !counted)
         executor->cpu_begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     executor->n_launch = 0;
+    executor->entered = false;
     executor->log->step = step;
+}
+
+/* Ahead of every call of a step: whether there is nothing to do, because the step is replayed. */
+static enum status enter(struct executor *executor, bool *passes, struct err *err)
+{
+    enum status status = STATUS_OK;
+
+    if (!executor->entered)
+        status = step_graph_begin(&executor->graph, executor->step, err);
+    executor->entered = true;
+    *passes = executor->graph.mode == STEP_REPLAY;
+    return status;
 }
 
 static enum status submit(struct executor *executor, enum stream stream, const struct work *work,
@@ -199,7 +233,7 @@ static enum status submit(struct executor *executor, enum stream stream, const s
                                           .step = launch->step,
                                           .task = launch->task,
                                           .parts = (uint8_t)parts,
-                                          .stamp = &time->stamp};
+                                          .stamp = is_stamped(executor) ? &time->stamp : NULL};
     return executor->setup.device->submit(executor->setup.device_self, stream, &submission, err);
 }
 
@@ -207,10 +241,11 @@ static enum status executor_touch(void *self, uint32_t expanded_id, uint64_t byt
                                   enum stream pool, bool freed, struct err *err)
 {
     struct executor *executor = self;
+    bool passes;
+    const enum status status = enter(executor, &passes, err);
 
-    (void)err;
-    if (!executor->setup.device_setup.debug.poison || bytes == 0)
-        return STATUS_OK;
+    if (status != STATUS_OK || passes || !executor->setup.device_setup.debug.poison || bytes == 0)
+        return status;
     if (freed)
         poison_note_death(&executor->poison, pool,
                           bind_address(executor->bind, executor->step, expanded_id), bytes);
@@ -257,26 +292,39 @@ static enum status submit_bound(struct executor *executor, const struct launch *
     return status;
 }
 
+/* How long that took. */
+static int64_t keep_pace(struct executor *executor, const struct launch *launch)
+{
+    const struct program *program = executor->setup.program;
+
+    if (launch->body_op == NO_OP)
+        return pace_launch(&executor->pace, launch->task, 0, 1);
+    const struct body *body = &program->bodies->bodies[program->tasks[launch->task].body];
+    return pace_launch(&executor->pace, launch->task, launch->body_op - body->op, body->n_op);
+}
+
 static enum status executor_launch(void *self, const struct launch *launch, struct err *err)
 {
     struct executor *executor = self;
     struct task_time *time =
         rank_log_time(executor->setup.log, executor->setup.rank, launch->step, launch->task);
-    const int64_t begin_ns = bell_now_ns();
     struct bound bound;
-    enum status status;
+    bool passes;
+    enum status status = enter(executor, &passes, err);
 
-    if (launch->step != executor->step)
-        begin_step(executor, launch->step);
+    if (status != STATUS_OK || passes)
+        return status;
+    const int64_t begin_ns = bell_now_ns();
     status = bind_launch(executor->bind, launch, executor->n_launch++, &bound, err);
     if (!status && executor->setup.device_setup.debug.poison)
         status = poison_before(&executor->poison, launch, err);
+    const int64_t waited_ns = keep_pace(executor, launch);
     if (!status)
         status = submit_bound(executor, launch, &bound, err);
     if (time->launch_ns == 0)
         time->launch_ns = begin_ns;
     time->launched_ns = bell_now_ns();
-    count_instr(executor, begin_ns, time->launched_ns);
+    count_instr(executor, begin_ns + waited_ns, time->launched_ns);
     return status;
 }
 
@@ -284,9 +332,13 @@ static enum status executor_record(void *self, uint32_t event, enum stream strea
 {
     struct executor *executor = self;
     const struct execute_setup *setup = &executor->setup;
-    const int64_t begin_ns = bell_now_ns();
-    const enum status status = setup->device->record(setup->device_self, event, stream, err);
+    bool passes;
+    enum status status = enter(executor, &passes, err);
 
+    if (status != STATUS_OK || passes)
+        return status;
+    const int64_t begin_ns = bell_now_ns();
+    status = setup->device->record(setup->device_self, event, stream, err);
     count_instr(executor, begin_ns, bell_now_ns());
     return status;
 }
@@ -295,29 +347,52 @@ static enum status executor_wait(void *self, uint32_t event, enum stream stream,
 {
     struct executor *executor = self;
     const struct execute_setup *setup = &executor->setup;
-    const int64_t begin_ns = bell_now_ns();
-    const enum status status = setup->device->wait(setup->device_self, event, stream, err);
+    bool passes;
+    enum status status = enter(executor, &passes, err);
 
+    if (status != STATUS_OK || passes)
+        return status;
+    const int64_t begin_ns = bell_now_ns();
+    status = setup->device->wait(setup->device_self, event, stream, err);
     count_instr(executor, begin_ns, bell_now_ns());
     return status;
 }
 
 static enum status executor_host_wait(void *self, uint32_t event, struct err *err)
 {
-    const struct execute_setup *setup = &((struct executor *)self)->setup;
-    return setup->device->host_wait(setup->device_self, event, err);
+    struct executor *executor = self;
+    const struct execute_setup *setup = &executor->setup;
+    bool passes;
+    enum status status = enter(executor, &passes, err);
+
+    if (status != STATUS_OK || passes)
+        return status;
+    status = setup->device->host_wait(setup->device_self, event, err);
+    pace_waited(&executor->pace);
+    return status;
+}
+
+/* The end of the step on stream C, which every step notes, whether its tasks have times or not. */
+static enum status submit_step_end(struct executor *executor, uint32_t step, struct err *err)
+{
+    const struct execute_setup *setup = &executor->setup;
+    const struct submission submission = {.work = &executor->step_end,
+                                          .step = step,
+                                          .task = NO_TASK,
+                                          .parts = STAMP_END,
+                                          .stamp = &executor->log->ends[step]};
+
+    return setup->device->submit(setup->device_self, STREAM_C, &submission, err);
 }
 
 /* Checks on the way, after init and each of the first steps; the last one is at the end. */
 static enum status executor_step_end(void *self, uint32_t step, struct err *err)
 {
     struct executor *executor = self;
-    const struct execute_setup *setup = &executor->setup;
-    const struct submission submission = {.work = &executor->step_end, .step = step};
-    enum status status = STATUS_OK;
+    enum status status = step_graph_end(&executor->graph, step, err);
 
-    if (step > 0)
-        status = setup->device->submit(setup->device_self, STREAM_C, &submission, err);
+    if (status == STATUS_OK && step > 0)
+        status = submit_step_end(executor, step, err);
     if (executor->log->n_check < MEMORY_CHECKS - 1)
         check_memory(executor);
     begin_step(executor, step + 1);

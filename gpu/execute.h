@@ -5,7 +5,8 @@
  * times. What it adds is outside the program and changes no order: the end of a step on stream C,
  * which notes the loss, and under debug.poison fills of memory that was freed (gpu/poison.h).
  *
- * Invariant: each instruction of the program is one call of the device, in its order.
+ * Invariant: each instruction of the program is one call of the device, in its order; of a step that
+ * is replayed (gpu/step_graph.h) all of them are one call.
  */
 #ifndef GPU_EXECUTE_H
 #define GPU_EXECUTE_H
@@ -25,7 +26,12 @@ struct execute_setup {
     const struct values *values;
     struct optimizer_options optimizer;
     float max_norm;
-    bool sums_microbatches;   /* gradients are those of the sum of losses, not of the mean */
+    bool sums_microbatches; /* gradients are those of the sum of losses, not of the mean */
+    const int64_t
+        *emulated_ns; /* one rank stands for all of the plan (gpu/bind.h); NULL: it does not */
+    const int64_t *pace_ns;   /* the host's time by task (gpu/pace.h), or NULL */
+    uint32_t bare_from;       /* every second step behind this one has no stamps; 0: all have */
+    bool graph;               /* replay steps where the device can (gpu/step_graph.h) */
     int64_t alloc_bias_bytes; /* a deliberate error of the account, for tests of the check */
     struct run_log *log;
     /* After all is done and while the device still has everything; NULL: nothing to do. */

@@ -16,6 +16,7 @@
 
 #include "gpu/host_inner.h"
 #include "gpu/reduce_ranks.h"
+#include "gpu/stand_in.h"
 
 /* Of one rank's part: large enough that the exchange's overhead does not count. */
 enum { PIECE_BYTES = 256 * 1024 };
@@ -163,9 +164,27 @@ static double message_bytes(const struct exchange *ex)
     return (double)ex->collective->elements * (double)ex->el_bytes * (is_whole ? 1 : ex->group->n);
 }
 
+static void emulate(struct host_queue *queue, const struct work_collective *collective)
+{
+    const struct stand_in in = stand_in_of(collective);
+    const int64_t start_ns = bell_now_ns();
+
+    for (uint32_t piece = 0; piece < STAND_IN_PIECES; piece++) {
+        stand_in_move(&in, piece);
+        const int64_t due_ns = start_ns + stand_in_due_ns(&in, piece);
+        if (due_ns - bell_now_ns() > BELL_LATE_NS)
+            host_sleep_until(queue, due_ns - BELL_LATE_NS);
+        bell_stay_until(due_ns);
+    }
+}
+
 enum status host_collective(struct host_queue *queue, const struct work_collective *collective,
                             struct err *err)
 {
+    if (collective->emulated_ranks > 0) {
+        emulate(queue, collective);
+        return STATUS_OK;
+    }
     const struct device_debug *debug = &queue->device->setup.debug;
     const struct exchange ex = exchange_of(queue, collective);
     const int64_t start_ns = bell_now_ns();

@@ -104,7 +104,7 @@ static void note_finished(struct host_device *device, const struct host_item *it
 
     if (device->setup.observe)
         device->setup.observe(device->setup.observe_context, submission);
-    if (device->setup.last_task && submission->parts & STAMP_END)
+    if (device->setup.last_task && submission->parts & STAMP_END && submission->task != NO_TASK)
         device->setup.last_task[item->stream] = submission->task + 1;
 }
 

@@ -49,9 +49,15 @@ gpu_libgpu_a_SOURCES = \
 	gpu/host_update.c \
 	gpu/host_work.c \
 	gpu/lanes.h \
+	gpu/launcher.c \
+	gpu/launcher.h \
 	gpu/member.c \
 	gpu/member.h \
+	gpu/net.c \
+	gpu/net.h \
 	gpu/ops.h \
+	gpu/pace.c \
+	gpu/pace.h \
 	gpu/pack.h \
 	gpu/pack_body.h \
 	gpu/pack_element.h \
@@ -64,6 +70,8 @@ gpu_libgpu_a_SOURCES = \
 	gpu/ranks.h \
 	gpu/reduce_ranks.c \
 	gpu/reduce_ranks.h \
+	gpu/rendezvous.c \
+	gpu/rendezvous.h \
 	gpu/resume.c \
 	gpu/resume.h \
 	gpu/run_log.c \
@@ -72,6 +80,11 @@ gpu_libgpu_a_SOURCES = \
 	gpu/stop_signal.c \
 	gpu/stop_signal.h \
 	gpu/step_body.h \
+	gpu/stand_in.c \
+	gpu/stand_in.h \
+	gpu/step_graph.c \
+	gpu/step_graph.h \
+	gpu/tcp_transport.c \
 	gpu/transport.h \
 	gpu/values.c \
 	gpu/values.h \
@@ -84,6 +97,7 @@ gpu_libgpu_a_SOURCES += \
 	gpu/cuda_attention_body.cuh \
 	gpu/cuda_clock.c \
 	gpu/cuda_device.c \
+	gpu/cuda_graph.c \
 	gpu/cuda_inner.h \
 	gpu/cuda_item.cuh \
 	gpu/cuda_kda_body.cuh \
@@ -100,6 +114,8 @@ gpu_libgpu_a_SOURCES += \
 	gpu/cuda_probe.c \
 	gpu/cuda_product.c \
 	gpu/cuda_segment.c \
+	gpu/cuda_stand_in.cu \
+	gpu/cuda_stand_in.h \
 	gpu/cuda_step.cu \
 	gpu/cuda_step.h \
 	gpu/cuda_table.c \

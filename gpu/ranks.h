@@ -21,6 +21,10 @@ struct run_job {
     bool sums_microbatches;
     int64_t timeout_ns;
     struct device_debug debug;
+    const int64_t *emulated_ns; /* as in gpu/execute.h; ranks is 1 then */
+    const int64_t *pace_ns;
+    uint32_t bare_from;
+    bool graph;
     int64_t alloc_bias_bytes;
     int64_t die_rank, hang_rank; /* for tests: at the begin of the third step; -1: none */
 

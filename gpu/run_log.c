@@ -29,9 +29,11 @@ static struct run_log *lay_out(struct cutter *from, uint32_t ranks, uint32_t ste
     for (uint32_t r = 0; r < ranks; r++) {
         struct task_time *times = cut(from, n_step * n_task, sizeof *times);
         struct step_result *results = cut(from, n_step, sizeof *results);
+        struct stamp *ends = cut(from, n_step, sizeof *ends);
         if (log) {
             rank[r].times = times;
             rank[r].results = results;
+            rank[r].ends = ends;
         }
     }
     if (log)
@@ -101,6 +103,7 @@ static void take(struct rank_log *to, const struct rank_log *from)
 
     taken.times = to->times;
     taken.results = to->results;
+    taken.ends = to->ends;
     *to = taken;
 }
 

@@ -10,7 +10,8 @@
 
 #include "gpu/device.h"
 
-/* Of one task in one step, in ns of CLOCK_MONOTONIC; 0: it was not launched. */
+/* Of one task in one step, in ns of CLOCK_MONOTONIC; 0: it was not launched, or not in a step whose
+   tasks have stamps. */
 struct task_time {
     int64_t launch_ns, launched_ns; /* the host is at it */
     struct stamp stamp;
@@ -38,6 +39,7 @@ struct rank_log {
     int64_t issue_cpu_ns;        /* CPU time of its thread in the steps that have them */
     struct task_time *times;     /* [step 0 … steps][task] */
     struct step_result *results; /* [step 0 … steps] */
+    struct stamp *ends; /* [step 0 … steps], of which the end counts: stream C has ended it */
 };
 
 struct run_log {

@@ -28,7 +28,7 @@ struct transport_setup {
 };
 
 struct transport_ops {
-    const char *name; /* "shm", "mpi" */
+    const char *name; /* "shm", "tcp", "mpi" */
     /* Put up; collective over all ranks. */
     enum status (*open)(void *self, const struct transport_setup *setup, struct err *err);
     /* send[i] goes to the group's rank i, recv[i] comes from it, bytes each; send and recv of the
@@ -50,6 +50,17 @@ void shm_region_abort(struct shm_region *region, uint32_t rank);
 struct shm_transport;
 struct shm_transport *shm_transport_new(struct shm_region *region); /* in the rank's own process */
 void shm_transport_free(struct shm_transport *transport);
+
+/* gpu/tcp_transport.c: ranks that a launcher started, on one machine or several, which have met
+   (gpu/rendezvous.h). After a failure the control group alone still exchanges, with those who are
+   there and with little patience, so that ranks can say how they ended. The meeting becomes the
+   transport's. last_words: rank 0 tells of all, so that others leave when it has left. */
+struct meeting;
+struct tcp_transport;
+extern const struct transport_ops tcp_transport_ops;
+struct tcp_transport *tcp_transport_new(const struct meeting *meeting);
+void tcp_transport_last_words(struct tcp_transport *transport, int64_t until_ns);
+void tcp_transport_free(struct tcp_transport *transport);
 
 /* gpu/mpi_transport.c, where the program is built with MPI. It starts and ends MPI, so that there is
    one in a process; rank and ranks are the launcher's. After a failure the control group alone still

@@ -62,13 +62,16 @@ struct work_pack {
 
 /* all_gather: recv has a slice for each rank, send is the rank's own (in place, where it lies
    there). reduce_scatter: send has a slice for each, recv is one. all_reduce: send and recv the
-   whole. elements is a slice's, of an all_reduce the whole. */
+   whole. elements is a slice's, of an all_reduce the whole. emulated_ranks: rank 0 is alone, and a
+   stand-in for a group of so many lasts for emulated_ns (gpu/stand_in.h); 0: it is real. */
 struct work_collective {
     uint8_t kind, comm, dtype, reduction; /* enum task_kind, comm, dtype, reduction */
     double divisor;                       /* of REDUCE_PREMUL */
     uint64_t elements;
     const void *send;
     void *recv;
+    uint32_t emulated_ranks;
+    int64_t emulated_ns;
 };
 
 struct device_tensor {

@@ -20,7 +20,8 @@
 #define RUN_KINDS(X) \
     X(SIM, "sim")    \
     X(PLAN, "plan")  \
-    X(REAL, "real")
+    X(REAL, "real")  \
+    X(EMULATED, "emulated") /* really ran, on one rank, with stand-ins for collectives */
 
 enum run_kind {
 #define X(id, name) RUN_##id,
@@ -29,6 +30,12 @@ enum run_kind {
         RUN_KIND_N
 };
 const char *run_kind_name(enum run_kind kind);
+
+/* Whether it has what struct run_real says. */
+static inline bool run_kind_has_run(enum run_kind kind)
+{
+    return kind == RUN_REAL || kind == RUN_EMULATED;
+}
 
 /*
  * The numbers of a run that have a name, each an int64 in the unit that its name says. A metric that
@@ -101,7 +108,7 @@ struct run_collective {
 /* One step of a real run. */
 struct run_step {
     int64_t step_ns; /* from the end of the step before; 0 of the first, and of one without end */
-    double loss;     /* mean over ranks and microbatches; NAN of a step without */
+    double loss;     /* mean over ranks and microbatches; NAN of a step without, or emulated */
     uint64_t not_finite; /* elements of the gradients that the optimizer read, on all ranks */
     bool skipped;        /* by a loss scaler */
 };
@@ -120,7 +127,8 @@ struct run_check {
 
 /* What a run has that really ran; of any other n_step and n_rank are 0. */
 struct run_real {
-    const char *device, *transport; /* "host"; "shm", "mpi" or "none" */
+    const char *device, *transport; /* "host"; "shm", "tcp", "mpi", "none" or "emulated" */
+    bool emulated;                  /* of kind emulated: one rank ran, alone */
     uint64_t seed, warmup;
     struct run_step *steps; /* from the first on */
     struct run_rank *ranks;

@@ -145,11 +145,13 @@ static void errors(void)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const int64_t *values = cases[i].values;
-        const double got = compare_error_pct(values), want = cases[i].pct;
+        const struct comparison real = {.emulated = false}, emulated = {.emulated = true};
+        const double got = compare_error_pct(&real, values), want = cases[i].pct;
         is_int(compare_difference(values), cases[i].difference, "%" PRId64 " less %" PRId64,
                values[0], values[1]);
         ok(isnan(want) ? isnan(got) : fabs(got - want) <= 1e-9 * fabs(want),
            "is %g %% of the second", got);
+        ok(isnan(compare_error_pct(&emulated, values)), "and no error of an emulated run");
     }
 }
 

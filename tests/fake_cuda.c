@@ -1,46 +1,23 @@
 /*
  * CUDA's runtime, and the driver's calls for mapped memory, on the host; see fake_cuda.h. What is
- * given back is gone, also where that is made to fail.
+ * given back is gone, also where that is made to fail. Streams: tests/fake_stream.c.
  */
-#include "tests/fake_cuda.h"
-
 #include <cuda.h>
-#include <cuda_runtime_api.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
+#include "tests/fake_inner.h"
 #include "tests/tap.h"
 
-enum { POISON = 0xa5, MAX_STREAMS = 64 };
+enum { POISON = 0xa5 };
 #define PAGE_BYTES ((uint64_t)2 << 20)
-
-/* One thing to do: work; or a record, or a wait, of an event. */
-struct item {
-    struct item *next;
-    fake_run *run, *drop;
-    void *context;
-    struct CUevent_st *event;
-    uint64_t number; /* of the record that is made or waited for */
-    bool waits;
-};
-
-struct CUevent_st {
-    uint64_t issued, done; /* records */
-    int64_t at_ns;
-};
-
-struct CUstream_st {
-    struct item *first, **end;
-};
 
 static struct {
     struct fake_setup setup;
     uint64_t calls, launches, products, collectives, used_bytes;
     int64_t live;
     const char *failed;
-    struct CUstream_st *streams[MAX_STREAMS];
 } fake;
 
 /* ---- the test's side ----------------------------------------------------------------------- */
@@ -51,6 +28,7 @@ void fake_cuda_init(const struct fake_setup *setup)
     fake.setup = *setup;
     if (fake.setup.device_bytes == 0)
         fake.setup.device_bytes = (uint64_t)80 << 30;
+    fake_streams_init(&fake.setup);
 }
 
 uint64_t fake_cuda_calls(void)
@@ -118,190 +96,6 @@ void fake_cuda_note_product(void)
 void fake_cuda_note_collective(void)
 {
     fake.collectives++;
-}
-
-#define FAIL_POINT()                   \
-    do {                               \
-        if (fake_cuda_fails(__func__)) \
-            return cudaErrorUnknown;   \
-    } while (0)
-
-static void *room(size_t bytes)
-{
-    void *at = calloc(1, bytes);
-    if (!at)
-        tap_bail("no memory for the fake device");
-    fake.live++;
-    return at;
-}
-
-static void drop(void *at)
-{
-    fake.live -= at != NULL;
-    free(at);
-}
-
-/* ---- streams ------------------------------------------------------------------------------- */
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-/* Whether the first item of the stream could be done, and was. */
-static bool run_one(struct CUstream_st *stream)
-{
-    struct item *item = stream->first;
-
-    if (!item || (item->waits && item->event->done < item->number))
-        return false;
-    stream->first = item->next;
-    if (!stream->first)
-        stream->end = &stream->first;
-    if (item->run) {
-        item->run(item->context);
-        item->drop(item->context);
-    } else if (!item->waits) {
-        item->event->done = item->number;
-        item->event->at_ns = now_ns();
-    }
-    free(item);
-    return true;
-}
-
-static void run_all(void)
-{
-    for (bool did = true; did;) {
-        did = false;
-        for (int s = 0; s < MAX_STREAMS; s++)
-            while (fake.streams[s] && run_one(fake.streams[s]))
-                did = true;
-    }
-}
-
-/* A few items, of any streams. */
-static void run_some(void)
-{
-    for (uint64_t n = tap_below(&fake.setup.seed, 8) + 1; n > 0; n--) {
-        struct CUstream_st *stream = fake.streams[tap_below(&fake.setup.seed, MAX_STREAMS)];
-        if (stream)
-            run_one(stream);
-    }
-}
-
-static void put(struct CUstream_st *stream, struct item item)
-{
-    struct item *kept = malloc(sizeof *kept);
-
-    if (!kept)
-        tap_bail("no memory for the fake device");
-    *kept = item;
-    *stream->end = kept;
-    stream->end = &kept->next;
-    if (!fake.setup.defers)
-        run_all();
-}
-
-void fake_cuda_enqueue(void *stream, fake_run *run, fake_run *drop_context, void *context)
-{
-    put(stream, (struct item){.run = run, .drop = drop_context, .context = context});
-}
-
-cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
-{
-    FAIL_POINT();
-    *least = 0;
-    *greatest = -5;
-    return cudaSuccess;
-}
-
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int priority)
-{
-    struct CUstream_st *stream;
-    int s = 0;
-    (void)flags, (void)priority;
-    FAIL_POINT();
-    while (s < MAX_STREAMS && fake.streams[s])
-        s++;
-    if (s == MAX_STREAMS)
-        return cudaErrorMemoryAllocation;
-    stream = room(sizeof *stream);
-    stream->end = &stream->first;
-    fake.streams[s] = stream;
-    *out = stream;
-    return cudaSuccess;
-}
-
-cudaError_t cudaStreamDestroy(cudaStream_t stream)
-{
-    for (struct item *item = stream->first, *next; item; item = next) {
-        next = item->next;
-        if (item->drop)
-            item->drop(item->context);
-        free(item);
-    }
-    for (int s = 0; s < MAX_STREAMS; s++)
-        if (fake.streams[s] == stream)
-            fake.streams[s] = NULL;
-    drop(stream);
-    FAIL_POINT();
-    return cudaSuccess;
-}
-
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
-{
-    (void)flags;
-    FAIL_POINT();
-    put(stream, (struct item){.event = event, .number = event->issued, .waits = true});
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags)
-{
-    (void)flags;
-    FAIL_POINT();
-    *out = room(sizeof **out);
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventDestroy(cudaEvent_t event)
-{
-    drop(event);
-    FAIL_POINT();
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
-{
-    FAIL_POINT();
-    event->issued++;
-    put(stream, (struct item){.event = event, .number = event->issued});
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventQuery(cudaEvent_t event)
-{
-    FAIL_POINT();
-    if (fake.setup.defers)
-        run_some();
-    return event->done == event->issued ? cudaSuccess : cudaErrorNotReady;
-}
-
-cudaError_t cudaEventSynchronize(cudaEvent_t event)
-{
-    FAIL_POINT();
-    while (event->done != event->issued)
-        run_some();
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
-{
-    FAIL_POINT();
-    *ms = (float)((double)(end->at_ns - start->at_ns) / 1e6);
-    return cudaSuccess;
 }
 
 /* ---- the device ---------------------------------------------------------------------------- */
@@ -405,6 +199,7 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
 {
     const uint64_t pages = (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
     FAIL_POINT();
+    REFUSE_IN_CAPTURE();
     if (fake.used_bytes + pages > fake.setup.device_bytes)
         return cudaErrorMemoryAllocation;
     *out = take(bytes, pages);
@@ -414,15 +209,17 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
 /* Waits for all streams, as CUDA does. */
 cudaError_t cudaFree(void *at)
 {
-    run_all();
+    fake_streams_run();
     give_back(at);
     FAIL_POINT();
+    REFUSE_IN_CAPTURE();
     return cudaSuccess;
 }
 
 cudaError_t cudaMallocHost(void **out, size_t bytes)
 {
     FAIL_POINT();
+    REFUSE_IN_CAPTURE();
     *out = take(bytes, 0);
     return cudaSuccess;
 }
@@ -437,6 +234,7 @@ cudaError_t cudaFreeHost(void *at)
 cudaError_t cudaMemset(void *at, int value, size_t bytes)
 {
     FAIL_POINT();
+    REFUSE_IN_CAPTURE();
     memset(at, value, bytes);
     return cudaSuccess;
 }
@@ -445,6 +243,7 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpy
 {
     (void)kind;
     FAIL_POINT();
+    REFUSE_IN_CAPTURE();
     memcpy(to, from, bytes);
     return cudaSuccess;
 }

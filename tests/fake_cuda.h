@@ -32,6 +32,7 @@ int64_t fake_cuda_live(void);       /* what was made and not yet given back, of 
 uint64_t fake_cuda_launches(void);  /* of kernels */
 uint64_t fake_cuda_products(void);  /* of cuBLASLt */
 uint64_t fake_cuda_collectives(void); /* of NCCL */
+uint64_t fake_cuda_graph_launches(void);
 
 /* Before ranks are forked; released by who shared it. */
 void fake_nccl_share(uint32_t ranks);
@@ -47,5 +48,7 @@ void fake_cuda_count(int64_t made); /* +1, -1 */
 bool fake_cuda_note_launch(void);   /* whether it is to do anything */
 void fake_cuda_note_product(void);
 void fake_cuda_note_collective(void);
+/* What is enqueued next keeps its place among its like, whatever stream it is on. */
+void fake_cuda_order_collective(void);
 
 #endif

@@ -282,6 +282,7 @@ static ncclResult_t enqueue(struct collective collective, cudaStream_t stream)
     collective.el_bytes = pack_bytes(collective.dtype);
     *kept = collective;
     fake_cuda_note_collective();
+    fake_cuda_order_collective();
     fake_cuda_enqueue(stream, run, free, kept);
     return collective.comm->result;
 }

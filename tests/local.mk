@@ -59,6 +59,8 @@ tests_libtest_a_SOURCES = \
 	tests/oracle_read.h \
 	tests/oracle_rows.c \
 	tests/oracle_rows.h \
+	tests/outcome_rig.c \
+	tests/outcome_rig.h \
 	tests/pack_rig.c \
 	tests/pack_rig.h \
 	tests/pack_watch.c \
@@ -166,6 +168,7 @@ c_tests = \
 	tests/host_segments.t \
 	tests/host_shm.t \
 	tests/host_streams.t \
+	tests/host_tcp.t \
 	tests/host_update.t \
 	tests/json.t \
 	tests/kinds.t \
@@ -193,6 +196,7 @@ c_tests = \
 	tests/oracle_values.t \
 	tests/pack_cast.t \
 	tests/pack_post.t \
+	tests/pace.t \
 	tests/pack_random.t \
 	tests/pack_table.t \
 	tests/pack_vectors.t \
@@ -236,6 +240,8 @@ c_tests = \
 	tests/stalls.t \
 	tests/store.t \
 	tests/store_crowd.t \
+	tests/stand_in.t \
+	tests/step_graph.t \
 	tests/store_faults.t \
 	tests/store_migrate.t \
 	tests/summary.t \
@@ -301,6 +307,7 @@ tests_host_failures_t_SOURCES = tests/host_failures.c
 tests_host_segments_t_SOURCES = tests/host_segments.c
 tests_host_shm_t_SOURCES = tests/host_shm.c
 tests_host_streams_t_SOURCES = tests/host_streams.c
+tests_host_tcp_t_SOURCES = tests/host_tcp.c
 tests_host_update_t_SOURCES = tests/host_update.c
 tests_json_t_SOURCES = tests/json.c
 tests_kinds_t_SOURCES = tests/kinds.c
@@ -328,6 +335,7 @@ tests_oracle_mutate_t_SOURCES = tests/oracle_mutate.c
 tests_oracle_values_t_SOURCES = tests/oracle_values.c
 tests_pack_cast_t_SOURCES = tests/pack_cast.c
 tests_pack_post_t_SOURCES = tests/pack_post.c
+tests_pace_t_SOURCES = tests/pace.c
 tests_pack_random_t_SOURCES = tests/pack_random.c
 tests_pack_table_t_SOURCES = tests/pack_table.c
 tests_pack_vectors_t_SOURCES = tests/pack_vectors.c
@@ -371,6 +379,8 @@ tests_simulate_t_SOURCES = tests/simulate.c
 tests_stalls_t_SOURCES = tests/stalls.c
 tests_store_t_SOURCES = tests/store.c
 tests_store_crowd_t_SOURCES = tests/store_crowd.c
+tests_stand_in_t_SOURCES = tests/stand_in.c tests/stand_in_trial.h
+tests_step_graph_t_SOURCES = tests/step_graph.c
 tests_store_faults_t_SOURCES = tests/store_faults.c
 tests_store_migrate_t_SOURCES = tests/store_migrate.c
 tests_summary_t_SOURCES = tests/summary.c
@@ -397,14 +407,17 @@ if WITH_CUDA
 fake_kernels = \
 	tests/kernels_cuda_ops.$(OBJEXT) \
 	tests/kernels_cuda_pack.$(OBJEXT) \
+	tests/kernels_cuda_stand_in.$(OBJEXT) \
 	tests/kernels_cuda_step.$(OBJEXT)
 fake_sources = \
 	tests/fake_cublas.c \
 	tests/fake_cuda.c \
 	tests/fake_cuda.h \
+	tests/fake_inner.h \
 	tests/fake_kernel.cuh \
 	tests/fake_library.c \
-	tests/fake_nccl.c
+	tests/fake_nccl.c \
+	tests/fake_stream.c
 fake_libs = tests/libtest.a src/libcli.a $(own_libs) $(outside_libs) -lstdc++
 tests/kernels_%.$(OBJEXT): gpu/%.cu
 	@$(MKDIR_P) $(@D)
@@ -416,13 +429,17 @@ check_PROGRAMS += $(cuda_tests)
 cuda_tests = \
 	tests/cuda_calibrate.t \
 	tests/cuda_check.t \
+	tests/cuda_emulated.t \
 	tests/cuda_faults.t \
+	tests/cuda_graph.t \
+	tests/cuda_launched.t \
 	tests/cuda_ops_attention.t \
 	tests/cuda_ops_kda.t \
 	tests/cuda_ops_linear.t \
 	tests/cuda_ops_model.t \
 	tests/cuda_order.t \
 	tests/cuda_run.t \
+	tests/cuda_stand_in.t \
 	tests/cuda_stored.t
 tests_cuda_calibrate_t_SOURCES = tests/cuda_calibrate.c $(fake_sources)
 tests_cuda_calibrate_t_LDADD = $(fake_kernels) $(fake_libs)
@@ -432,6 +449,14 @@ tests_cuda_faults_t_SOURCES = tests/cuda_faults.c $(fake_sources)
 tests_cuda_faults_t_LDADD = $(fake_kernels) $(fake_libs)
 tests_cuda_stored_t_SOURCES = tests/cuda_stored.c $(fake_sources)
 tests_cuda_stored_t_LDADD = $(fake_kernels) $(fake_libs)
+tests_cuda_emulated_t_SOURCES = tests/cuda_emulated.c $(fake_sources)
+tests_cuda_emulated_t_LDADD = $(fake_kernels) $(fake_libs)
+tests_cuda_stand_in_t_SOURCES = tests/stand_in.c tests/cuda_stand_in_trial.c tests/stand_in_trial.h $(fake_sources)
+tests_cuda_stand_in_t_LDADD = $(fake_kernels) $(fake_libs)
+tests_cuda_graph_t_SOURCES = tests/cuda_graph.c $(fake_sources)
+tests_cuda_graph_t_LDADD = $(fake_kernels) $(fake_libs)
+tests_cuda_launched_t_SOURCES = tests/cuda_launched.c $(fake_sources)
+tests_cuda_launched_t_LDADD = $(fake_kernels) $(fake_libs)
 tests_cuda_order_t_SOURCES = tests/cuda_order.c $(fake_sources)
 tests_cuda_order_t_LDADD = $(fake_kernels) $(fake_libs)
 tests_cuda_run_t_SOURCES = tests/cuda_run.c $(fake_sources)
@@ -444,9 +469,12 @@ tests_cuda_ops_linear_t_SOURCES = tests/ops_linear.c tests/cuda_trial.c $(fake_s
 tests_cuda_ops_linear_t_LDADD = $(fake_kernels) $(fake_libs)
 tests_cuda_ops_model_t_SOURCES = tests/ops_model.c tests/cuda_trial.c $(fake_sources)
 tests_cuda_ops_model_t_LDADD = $(fake_kernels) $(fake_libs)
+check_PROGRAMS += tests/unshard_fake
+tests_unshard_fake_SOURCES = src/cli/main.c tests/fake_main.c $(fake_sources)
+tests_unshard_fake_LDADD = $(fake_kernels) $(fake_libs)
 TESTS += $(cuda_tests)
-check-cuda: all $(cuda_tests)
-	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS='$(cuda_tests)'
+check-cuda: all $(cuda_tests) tests/unshard_fake
+	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS='$(cuda_tests) tests/cuda_command.sh'
 endif
 
 # A rank of tests/host_mpi.sh.
@@ -465,6 +493,7 @@ sh_tests = \
 	tests/cli.sh \
 	tests/compare_command.sh \
 	tests/cuda_casts.sh \
+	tests/cuda_command.sh \
 	tests/cuda_shim.sh \
 	tests/cuda_static.sh \
 	tests/device_command.sh \
@@ -484,8 +513,10 @@ sh_tests = \
 	tests/query_command.sh \
 	tests/range_command.sh \
 	tests/run_command.sh \
+	tests/run_emulated.sh \
 	tests/run_failures.sh \
 	tests/run_mpi.sh \
+	tests/run_rendezvous.sh \
 	tests/trace_command.sh \
 	tests/trace_python.sh \
 	tests/trace_show.sh \
@@ -497,7 +528,7 @@ EXTRA_DIST += tests/emit_judge.py tests/emit_stub.py
 EXTRA_DIST += tests/accuracy.txt tests/must_predict.txt tests/runs.csv
 EXTRA_DIST += tests/cuda_casts.c tests/cuda_shim.c tests/cuda_shim.cuh
 EXTRA_DIST += tests/mutate_pack.awk tests/mutate_pack.sh tests/mutate_pack.txt tests/mutate_pack_planted.txt
-EXTRA_DIST += tests/tap.sh tests/command_rig.sh tests/history_1.sql tests/history_2.sql tests/history_3.sql
+EXTRA_DIST += tests/tap.sh tests/command_rig.sh tests/history_1.sql tests/history_2.sql tests/history_3.sql tests/history_4.sql
 EXTRA_DIST += tests/oracle/fsdp1-torch-2.11.0-fake-8.json tests/oracle/record_fsdp1.py
 EXTRA_DIST += \
 	tests/oracle/README.md \

@@ -93,7 +93,36 @@ ok "nor is one read that is not there" exits 4 run kda-tiny --resume "$tmp/none"
 ok "which is said" says "$tmp/none"
 ok "a seed is the checkpoint's" complains 2 "--seed" run kda-tiny --resume "$tmp/saved" --seed 2
 
+# --- what time stamps cost: every second measured step has none
+run run llama-tiny --json --no-db
+stamped=$(numbers loss)
+ok "no step is bare unless that is asked for" is "$(field measured_bare_step_ns)" null
+ok "steps with time stamps and without" exits 0 run llama-tiny --json --no-db --stamps alternate
+ok "have the same losses" is "$(numbers loss)" "$stamped"
+ok "and a time each" test "$(field measured_bare_step_ns)" -gt 0 -a "$(field measured_compute_ns)" -gt 0
+ok "the difference is printed" exits 0 run llama-tiny --no-db --stamps alternate
+ok "in percent" grep -q 'without time stamps .*, median of 2: stamps cost [-+][0-9.]* %' "$tmp/out"
+
+# --- another host's pace: four units, which the host of this cluster is at for 2 ms each, twice a step
+cat >"$tmp/slow_host.json" <<END
+{"schema": "unshard.cluster/1", "base": "h100-sxm", "name": "slow host",
+ "description": "an H100 behind a slow host", "host": {"launch_us": {"value": 1, "source": "made up"},
+ "all_gather_us": {"value": 2000, "source": "made up"}}}
+END
+ok "a run that is held to another host's pace" exits 0 run llama-tiny --json --cluster \
+    "$tmp/slow_host.json" --host-pace cluster
+ok "has the same losses" is "$(numbers loss)" "$stamped"
+ok "and steps that are not faster than that host" test "$(measured min)" -ge 12000000
+ok "which is in what is stored" test "$(sql "select count(*) from v_run where options like '%host_pace%cluster%'")" = 1
+
+ok "and of a release of PyTorch" exits 0 run llama-tiny --json --no-db --host-pace torch-2.5
+ok "by which it is predicted, too" test "$(sed -n '/"step_ns"/,/}/p' "$tmp/out" |
+    sed -n 's/.*"mid":[[:blank:]]*\([0-9]*\).*/\1/p')" -lt 4000000
+
 # --- what it refuses
+ok "a pace that is none" complains 2 "has no host 'bicycle'; it has torch-2.4" \
+    run kda-tiny --host-pace bicycle
+ok "graphs on a device that has none" complains 2 "device host has no graphs" run kda-tiny --graph
 ok "a word of --debug that is none" complains 2 "unknown word 'posion'" run kda-tiny --debug posion
 ok "and one without its number" complains 2 "'jitter=x'" run kda-tiny --debug jitter=x
 ok "more warm-up than steps" complains 2 "--warmup 8 leaves none of --steps 8" run kda-tiny --warmup 8
@@ -108,5 +137,5 @@ else
 fi
 ok "an option of other commands" complains 2 "takes no --gpus" run kda-tiny --gpus 2
 ok "no model" complains 2 "no model" run
-ok "none of it was stored" is "$(sql 'select count(*) from v_run')" 2
+ok "none of it was stored" is "$(sql 'select count(*) from v_run')" 3
 done_testing

@@ -160,7 +160,7 @@ void run_make(struct run *run, struct arena *arena, uint64_t *random, uint32_t n
     make_tasks(run, arena, random, (uint32_t)tap_below(random, n_task + 1));
     make_samples(run, arena, random, (uint32_t)tap_below(random, n_task + 1));
     make_collectives(run, arena, random);
-    if (run->kind == RUN_REAL)
+    if (run_kind_has_run(run->kind))
         run_make_real(&run->real, arena, random);
     if (run->real.error)
         run->n_task = (uint32_t)tap_below(random, 2) * run->n_task;

@@ -14,14 +14,16 @@ says() { grep -q "$1" "$tmp/out" "$tmp/err" || { sed 's/^/# /' "$tmp/out" "$tmp/
 
 # A build without MPI says so, whoever starts it.
 if ! test -x "$top_builddir/tests/host_mpi"; then
-    for words in "OMPI_COMM_WORLD_SIZE=2" "PMI_SIZE=3" "SLURM_STEP_NUM_TASKS=4"; do
+    for words in "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2" "PMI_RANK=0 PMI_SIZE=3" \
+        "SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=4"; do
         code=0
-        env "$words" "$UNSHARD" run llama-tiny --no-db >"$tmp/out" 2>"$tmp/err" || code=$?
-        ok "started as one of several (${words%=*}) without MPI: refused" test $code = 3
-        ok "with how many, and what to do" says "${words#*=} processes.*configure --with-mpi"
+        # shellcheck disable=SC2086  # two words
+        env $words "$UNSHARD" run llama-tiny --no-db >"$tmp/out" 2>"$tmp/err" || code=$?
+        ok "started as one of several ($words) without MPI: refused" test $code = 3
+        ok "with how many, and what to do" says "${words##*=} processes.*configure --with-mpi"
     done
-    OMPI_COMM_WORLD_SIZE=2
-    export OMPI_COMM_WORLD_SIZE
+    OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2
+    export OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE
     forks() { "$UNSHARD" run llama-tiny --no-db --steps 2 --warmup 1 --transport shm >"$tmp/out"; }
     ok "ranks are forked all the same where that is asked for" forks
     done_testing

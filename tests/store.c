@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "db/schema.h"
 #include "tests/run_make.h"
 #include "tests/store_rig.h"
 #include "tests/tap.h"
@@ -133,7 +134,7 @@ static void settings(void)
 {
     const char *path = rig_path("settings.db");
     store_close(rig_open(path));
-    is_int(rig_number(path, "PRAGMA user_version"), 4, "the schema has its number");
+    is_int(rig_number(path, "PRAGMA user_version"), 5, "the schema has its number");
     is_int(rig_number(path, "PRAGMA application_id"), 0x756e7368, "the file has its owner");
     char *mode = rig_query(path, "PRAGMA journal_mode");
     is_str(mode, "journal_mode\nwal\n", "it uses a write-ahead log");
@@ -194,7 +195,7 @@ static void foreign_files(void)
     rig_patch(path, HEADER_APPLICATION_ID, 0);
     refuses(path, "give another file with --db", "a database of nobody");
     rig_patch(path, HEADER_APPLICATION_ID, 0x756e7368);
-    rig_patch(path, HEADER_USER_VERSION, 5);
+    rig_patch(path, HEADER_USER_VERSION, schema_version + 1);
     refuses(path, "update, or give another", "a newer schema");
     rig_patch(path, HEADER_USER_VERSION, (uint32_t)-3);
     refuses(path, "update, or give another", "a schema of no number");

@@ -61,7 +61,7 @@ static void add_metadata(struct chrome *chrome)
     event_string(event, "cluster", chrome_text(arena, run->cluster));
     event_string(event, "program_hash", arena_printf(arena, "%016" PRIx64, run->program_hash));
     event_string(event, "placement_hash", arena_printf(arena, "%016" PRIx64, run->placement_hash));
-    if (run->kind == RUN_REAL) {
+    if (run_kind_has_run(run->kind)) {
         event_string(event, "device", chrome_text(arena, run->real.device));
         event_string(event, "transport", chrome_text(arena, run->real.transport));
     }

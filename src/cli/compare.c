@@ -20,9 +20,9 @@ int64_t compare_difference(const int64_t values[COMPARE_RUNS])
     return values[0] < values[1] ? INT64_MIN : INT64_MAX;
 }
 
-double compare_error_pct(const int64_t values[COMPARE_RUNS])
+double compare_error_pct(const struct comparison *comparison, const int64_t values[COMPARE_RUNS])
 {
-    if (values[1] == 0)
+    if (values[1] == 0 || comparison->emulated)
         return NAN;
     return 100 * ((double)values[0] - (double)values[1]) / fabs((double)values[1]);
 }
@@ -172,6 +172,7 @@ enum status compare_runs(const struct stored_run runs[COMPARE_RUNS], struct aren
         .same_model = !strcmp(a->model, b->model) && !strcmp(a->model_json, b->model_json),
         .same_cluster =
             !strcmp(a->cluster, b->cluster) && !strcmp(a->cluster_json, b->cluster_json),
+        .emulated = a->kind == RUN_EMULATED || b->kind == RUN_EMULATED,
     };
     const enum status status = compare_options(arena, &comparison, err);
     if (status != STATUS_OK)

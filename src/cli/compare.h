@@ -42,6 +42,7 @@ struct compare_paired {
 struct comparison {
     const struct stored_run *runs; /* two */
     bool same_program, same_placement, same_model, same_cluster;
+    bool emulated; /* of a run that is, no difference is an error: it has none in percent */
     struct compare_option *options; /* in the order of the first run, then of the second */
     struct compare_kind kinds[TASK_KIND_N];
     struct compare_task *tasks; /* the largest difference first */
@@ -62,8 +63,8 @@ void compare_paired(struct comparison *comparison, struct arena *arena);
 
 /* The first less the second; what 64 bits do not hold is the largest that they do. */
 int64_t compare_difference(const int64_t values[COMPARE_RUNS]);
-/* That in percent of the second; NAN where there is nothing to divide by. */
-double compare_error_pct(const int64_t values[COMPARE_RUNS]);
+/* That in percent of the second; NAN where there is nothing to divide by, or nothing is an error. */
+double compare_error_pct(const struct comparison *comparison, const int64_t values[COMPARE_RUNS]);
 
 void compare_text(const struct comparison *comparison, struct arena *arena, const struct term *term,
                   struct text *out);

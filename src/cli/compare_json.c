@@ -65,14 +65,15 @@ static void add_options(const struct comparison *comparison, struct cJSON *root)
 }
 
 /* Both values, their difference, and that in percent of the second. */
-static void add_pair(struct cJSON *object, const char *key, const int64_t values[COMPARE_RUNS])
+static void add_pair(const struct comparison *comparison, struct cJSON *object, const char *key,
+                     const int64_t values[COMPARE_RUNS])
 {
     const bool both = values[0] != RUN_NO_METRIC && values[1] != RUN_NO_METRIC;
     struct cJSON *array = json_add_array(object, key);
     for (int i = 0; i < COMPARE_RUNS; i++)
         add_metric(array, NULL, values[i]);
     add_metric(object, "difference", both ? compare_difference(values) : RUN_NO_METRIC);
-    json_add_decimal(object, "error_pct", both ? compare_error_pct(values) : NAN, 4);
+    json_add_decimal(object, "error_pct", both ? compare_error_pct(comparison, values) : NAN, 4);
 }
 
 static void add_metrics(const struct comparison *comparison, struct cJSON *root)
@@ -81,7 +82,8 @@ static void add_metrics(const struct comparison *comparison, struct cJSON *root)
     for (int i = 0; i < RUN_METRIC_N; i++) {
         const int64_t values[] = {comparison->runs[0].run.metrics[i],
                                   comparison->runs[1].run.metrics[i]};
-        add_pair(json_add_object(parent, run_metric_name((enum run_metric)i)), "values", values);
+        add_pair(comparison, json_add_object(parent, run_metric_name((enum run_metric)i)), "values",
+                 values);
     }
 }
 
@@ -109,7 +111,7 @@ static void add_kinds(const struct comparison *comparison, struct cJSON *root)
         struct cJSON *counts = json_add_array(object, "tasks");
         for (int r = 0; r < COMPARE_RUNS; r++)
             json_add_u64(counts, NULL, kind->n[r]);
-        add_pair(object, "duration_ns", kind->ns);
+        add_pair(comparison, object, "duration_ns", kind->ns);
     }
 }
 
@@ -123,7 +125,7 @@ static void add_tasks(const struct comparison *comparison, struct cJSON *root)
         json_add_u64(object, "task", task->task);
         json_add_string(object, "name", named->name);
         json_add_string(object, "kind", task_kind_name(named->kind));
-        add_pair(object, "duration_ns", task->ns);
+        add_pair(comparison, object, "duration_ns", task->ns);
     }
 }
 

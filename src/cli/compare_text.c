@@ -84,16 +84,17 @@ static const char *value_text(enum measure measure, int64_t value, struct arena 
     }
 }
 
-static const char *error_text(const int64_t values[COMPARE_RUNS], struct arena *arena)
+static const char *error_text(const struct comparison *comparison,
+                              const int64_t values[COMPARE_RUNS], struct arena *arena)
 {
-    const double error_pct = compare_error_pct(values);
+    const double error_pct = compare_error_pct(comparison, values);
     if (values[0] == values[1])
         return "same";
     return isnan(error_pct) ? "-" : arena_printf(arena, "%+.1f %%", error_pct);
 }
 
-static const char *difference_text(enum measure measure, const int64_t values[COMPARE_RUNS],
-                                   struct arena *arena)
+static const char *difference_text(const struct comparison *comparison, enum measure measure,
+                                   const int64_t values[COMPARE_RUNS], struct arena *arena)
 {
     const int64_t difference = compare_difference(values);
     if (values[0] == RUN_NO_METRIC || values[1] == RUN_NO_METRIC)
@@ -101,7 +102,7 @@ static const char *difference_text(enum measure measure, const int64_t values[CO
     if (difference == 0)
         return "same";
     if (is_inexact(measure))
-        return error_text(values, arena);
+        return error_text(comparison, values, arena);
     if (measure == MEASURE_BOOL)
         return "differs";
     return arena_printf(arena, "%s%s%s", plus(difference), signed_count(difference, arena),
@@ -155,7 +156,7 @@ static void add_run(const struct stored_run *stored, const struct term *term, st
              run_kind_name(run->kind), term_name(run->model, model), run->n_unit,
              run->n_unit == 1 ? "" : "s", run->world, run->world == 1 ? "" : "s",
              term_name(run->cluster, cluster));
-    if (run->kind == RUN_REAL)
+    if (run_kind_has_run(run->kind))
         text_add(&words, "; device %s, transport %s", run->real.device, run->real.transport);
     if (run->real.error)
         text_add(&words, "; it failed: %s", run->real.error);
@@ -198,6 +199,9 @@ static void add_common(const struct comparison *comparison, struct text *out)
     add_same("cluster", comparison->same_cluster, a->cluster, b->cluster, out);
     if (comparison->n_option == 0)
         text_add(out, "the same options\n");
+    if (comparison->emulated)
+        text_add(out, "emulated collectives last as long as they were told to: no difference is an "
+                      "error\n");
 }
 
 static void add_options(const struct comparison *comparison, struct arena *arena,
@@ -232,7 +236,7 @@ static void add_metrics(const struct comparison *comparison, struct arena *arena
         add_row(&table,
                 (const char *const[]){metrics[i].title, value_text(measure, values[0], arena),
                                       value_text(measure, values[1], arena),
-                                      difference_text(measure, values, arena)});
+                                      difference_text(comparison, measure, values, arena)});
     }
     end_table(&table, term, out);
 }
@@ -274,11 +278,12 @@ static void add_kinds(const struct comparison *comparison, struct arena *arena,
         const struct compare_kind *kind = &comparison->kinds[i];
         if (kind->n[0] == 0 && kind->n[1] == 0)
             continue;
-        add_row(&table,
-                (const char *const[]){
-                    task_kind_name((enum task_kind)i), signed_count(kind->n[0], arena),
-                    value_text(MEASURE_NS, kind->ns[0], arena), signed_count(kind->n[1], arena),
-                    value_text(MEASURE_NS, kind->ns[1], arena), error_text(kind->ns, arena)});
+        add_row(&table, (const char *const[]){task_kind_name((enum task_kind)i),
+                                              signed_count(kind->n[0], arena),
+                                              value_text(MEASURE_NS, kind->ns[0], arena),
+                                              signed_count(kind->n[1], arena),
+                                              value_text(MEASURE_NS, kind->ns[1], arena),
+                                              error_text(comparison, kind->ns, arena)});
     }
     end_table(&table, term, out);
 }
@@ -296,7 +301,7 @@ static void add_task(const struct comparison *comparison, const struct compare_t
                 value_text(MEASURE_NS, task->ns[0], arena),
                 value_text(MEASURE_NS, task->ns[1], arena),
                 arena_printf(arena, "%s%s", plus(difference_ns), text_ns(difference_ns, time)),
-                error_text(task->ns, arena),
+                error_text(comparison, task->ns, arena),
             });
 }
 

@@ -12,6 +12,7 @@
 #include "src/cli/command.h"
 #include "src/cli/plan_emit.h"
 #include "src/cli/plan_search.h"
+#include "src/cli/run_job.h"
 #include "src/cli/term.h"
 #include "src/plan.h"
 #include "src/program.h"
@@ -56,6 +57,7 @@ static const char *const loss_words[] = {LOSSES(X) NULL};
 #define X(id, name) [ATTENTION_##id] = name,
 static const char *const attention_words[] = {ATTENTIONS(X) NULL};
 #undef X
+static const char *const stamp_words[] = {[STAMPS_EVERY] = "every", [STAMPS_ALTERNATE] = "alternate", NULL};
 static const char *const linear_dtype_words[] = {"bf16", "fp8", NULL};
 static const char *const fp32_product_words[] = {"highest", "high", NULL};
 static const char *const positions_words[] = {"seq", NULL};
@@ -147,6 +149,11 @@ const struct option_info option_table[OPTION_N] = {
     [OPTION_RANKS] = {
         "ranks", COMMAND_RUN, OPTION_COUNT, "N", .least = 1, .most = 256, .initial = "2",
         .help = "ranks in all, each a process: forked here, or as many as mpirun started"},
+    [OPTION_EMULATE_RANKS] = {
+        "emulate-ranks", COMMAND_RUN, OPTION_COUNT, "N", .least = 2, .most = PLAN_MAX_RANKS,
+        .otherwise = "all ranks run", .in_force = true,
+        .help = "run the program of N ranks on one, alone: its collectives move its own bytes and last "
+                "as long as --cluster says; what it computes means nothing"},
     [OPTION_NODES] = {
         "nodes", UNITS, OPTION_COUNT, "N", .least = 1, .most = PLAN_MAX_RANKS,
         .otherwise = "GPUs / 8, rounded up", .in_force = true,
@@ -410,7 +417,12 @@ const struct option_info option_table[OPTION_N] = {
     [OPTION_TRANSPORT] = {
         "transport", COMMAND_RUN, OPTION_WORD, .words = transport_words, .initial = "auto",
         .help = "how ranks reach one another: shm, forked here; mpi, each started by mpirun or "
-                "srun; auto: mpi where a launcher started several"},
+                "srun; tcp, each started by torchrun, srun or a script, for --rendezvous; auto: tcp "
+                "with --rendezvous, else mpi where a launcher started several"},
+    [OPTION_RENDEZVOUS] = {
+        "rendezvous", COMMAND_RUN, OPTION_TEXT, "FILE", .otherwise = "ranks are forked, or MPI knows them",
+        .help = "where ranks that were started one by one, with RANK and WORLD_SIZE or SLURM's own, "
+                "find one another: a file that all see, there while they meet"},
     [OPTION_STEPS] = {
         "steps", COMMAND_RUN, OPTION_COUNT, "N", .least = 1, .most = 1000000, .initial = "8",
         .help = "optimizer steps to run"},
@@ -433,6 +445,19 @@ const struct option_info option_table[OPTION_N] = {
     [OPTION_SLOW_COMM] = {
         "slow-comm", COMMAND_RUN, OPTION_REAL, "GB/S", .otherwise = "as fast as it is",
         .help = "let each collective take as long as its bytes at this rate"},
+    [OPTION_HOST_PACE] = {
+        "host-pace", COMMAND_RUN, OPTION_TEXT, "PROFILE", .otherwise = "as fast as our own host is",
+        .in_force = true,
+        .help = "hold each launch back until this host would have issued it: a profile of the cluster, "
+                "as torch-2.5, or cluster, what it has beside these; the prediction takes the same"},
+    [OPTION_GRAPH] = {
+        "graph", COMMAND_RUN, OPTION_SWITCH,
+        .help = "capture a step as one CUDA graph when its addresses repeat, and replay it from then "
+                "on; its tasks have no times of their own"},
+    [OPTION_STAMPS] = {
+        "stamps", COMMAND_RUN, OPTION_WORD, .words = stamp_words, .initial = "every",
+        .help = "which of the measured steps have time stamps at their tasks: with alternate every "
+                "second one has none, and what stamps cost is printed"},
     [OPTION_DEBUG] = {
         "debug", COMMAND_RUN, OPTION_TEXT, "WORDS", .otherwise = "none",
         .help = "poison: fill freed memory with 0xA5; jitter=SEED: random delays on every stream; "

@@ -196,6 +196,14 @@ static enum status leave_out(uint64_t terms, struct cluster *cluster, struct err
     return STATUS_OK;
 }
 
+/* A run that is held to a host's pace is predicted with that host. */
+static enum status set_pace(const char *profile, struct cluster *cluster, struct err *err)
+{
+    if (!strcmp(profile, "cluster") || cluster_set_host(cluster, profile, err) == STATUS_OK)
+        return STATUS_OK;
+    return err_prefix(err, "--host-pace");
+}
+
 /* A plan is of one model, cut to as many blocks. */
 static enum status check_plan_model(const struct options *options, const struct model *model,
                                     struct err *err)
@@ -241,6 +249,8 @@ enum status prepare_open(const struct options *options, const char *model_json,
             cluster_set_nic(&out->cluster, options->values[OPTION_NIC].real, &out->opened, err);
     if (status == STATUS_OK && option_given(options, OPTION_HOST))
         status = cluster_set_host(&out->cluster, option_text(options, OPTION_HOST), err);
+    if (status == STATUS_OK && option_given(options, OPTION_HOST_PACE))
+        status = set_pace(option_text(options, OPTION_HOST_PACE), &out->cluster, err);
     if (status == STATUS_OK && option_given(options, OPTION_WITHOUT))
         status = leave_out(option_number(options, OPTION_WITHOUT), &out->cluster, err);
     if (status == STATUS_OK)

@@ -9,6 +9,24 @@
 
 /* ---- what cannot be run ---------------------------------------------------------------------- */
 
+/* One rank has nobody to meet, and nothing to save. */
+static enum status refuse_emulation(const struct options *options, struct err *err)
+{
+    static const enum option_id others[] = {OPTION_RANKS, OPTION_TRANSPORT, OPTION_RENDEZVOUS,
+                                            OPTION_SAVE,  OPTION_RESUME,    OPTION_SLOW_COMM};
+
+    if (!option_given(options, OPTION_EMULATE_RANKS))
+        return STATUS_OK;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (option_given(options, others[i]))
+            return err_set(
+                err, STATUS_USAGE,
+                "--emulate-ranks runs one rank alone, and what it computes means nothing; "
+                "leave out --%s",
+                option_table[others[i]].name);
+    return STATUS_OK;
+}
+
 enum status run_refuse(const struct options *options, struct err *err)
 {
     const struct device_ops *device;
@@ -19,6 +37,18 @@ enum status run_refuse(const struct options *options, struct err *err)
         status = device->probe(err);
     if (status != STATUS_OK)
         return status;
+    status = refuse_emulation(options, err);
+    if (status != STATUS_OK)
+        return status;
+    if (option_given(options, OPTION_GRAPH) && !device->replay)
+        return err_set(err, STATUS_USAGE,
+                       "--graph: device %s has no graphs; leave it out, or take --device cuda",
+                       device->name);
+    if (option_given(options, OPTION_GRAPH) && option_given(options, OPTION_HOST_PACE))
+        return err_set(
+            err, STATUS_USAGE,
+            "--host-pace holds launches back, and a step that is replayed has none; leave "
+            "out --graph");
     if (option_number(options, OPTION_SYSTEM) == SYSTEM_FSDP1)
         return err_set(err, STATUS_USAGE,
                        "fsdp1 is simulated only: record_stream ties its memory to time, so that "
@@ -62,7 +92,7 @@ static uint64_t settings_hash(const struct run_asked *asked)
         memcpy(&bits, &reals[i], sizeof bits);
         hash = hash_add(hash, bits);
     }
-    return hash_add(hash, job->optimizer.adamw);
+    return hash_add(hash_add(hash, job->optimizer.adamw), job->graph);
 }
 
 /* ---- where a run begins and what it leaves --------------------------------------------------- */
@@ -133,11 +163,42 @@ void run_asked_release(struct run_asked *asked)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static const char *transport_of(const struct prepared *prepared, const struct world *world)
+static const char *transport_of(const struct options *options, const struct prepared *prepared,
+                                const struct world *world)
 {
+    if (option_given(options, OPTION_EMULATE_RANKS))
+        return "emulated";
     if (world->is_launched)
         return world->transport->name;
     return prepared->plan.world > 1 ? shm_transport_ops.name : "none";
+}
+
+const int64_t *run_pace(const struct options *options, const struct program *program,
+                        const struct prices *prices, struct arena *arena)
+{
+    int64_t *task_ns;
+
+    if (!option_given(options, OPTION_HOST_PACE))
+        return NULL;
+    const struct host_costs costs = host_costs_of(prices, program->plan);
+    task_ns = arena_array(arena, int64_t, program->n_task + 1);
+    for (uint32_t t = 0; t < program->n_task; t++) {
+        const struct task *task = &program->tasks[t];
+        task_ns[t] = costs.task_ns[task->kind] + costs.kernel_ns[task->kind] * task->kernels;
+    }
+    return task_ns;
+}
+
+const int64_t *run_emulation(const struct options *options, const struct prices *prices)
+{
+    return option_given(options, OPTION_EMULATE_RANKS) ? prices->task_ns : NULL;
+}
+
+/* The first step behind the warm-up has stamps, the second has none. */
+static uint32_t bare_from(const struct options *options)
+{
+    const bool alternates = option_number(options, OPTION_STAMPS) == STAMPS_ALTERNATE;
+    return alternates ? (uint32_t)option_number(options, OPTION_WARMUP) : 0;
 }
 
 int64_t run_timeout_ns(const struct options *options)
@@ -155,7 +216,8 @@ enum status run_asked_make(const struct options *options, const struct prepared 
 
     *out = (struct run_asked){.plan = &prepared->plan,
                               .real = {.device = option_text(options, OPTION_DEVICE),
-                                       .transport = transport_of(prepared, world),
+                                       .transport = transport_of(options, prepared, world),
+                                       .emulated = option_given(options, OPTION_EMULATE_RANKS),
                                        .seed = option_number(options, OPTION_SEED),
                                        .warmup = option_number(options, OPTION_WARMUP)}};
     status = run_debug_parse(option_text(options, OPTION_DEBUG), &out->debug, err);
@@ -167,11 +229,13 @@ enum status run_asked_make(const struct options *options, const struct prepared 
         (struct run_job){.program = &prepared->program,
                          .placement = placement,
                          .device = device,
-                         .ranks = (uint32_t)prepared->plan.world,
+                         .ranks = out->real.emulated ? 1 : (uint32_t)prepared->plan.world,
                          .steps = (uint32_t)option_number(options, OPTION_STEPS),
                          .optimizer = optimizer_from(options),
                          .max_norm = (float)real_or(options, OPTION_CLIP, 0),
                          .timeout_ns = run_timeout_ns(options),
+                         .bare_from = bare_from(options),
+                         .graph = option_given(options, OPTION_GRAPH),
                          .debug = {.poison = out->debug.poison,
                                    .jitter_seed = out->debug.jitter_seed,
                                    .slow_comm = option_given(options, OPTION_SLOW_COMM),

@@ -7,9 +7,13 @@
 #include "gpu/devices.h"
 #include "gpu/ranks.h"
 #include "gpu/resume.h"
+#include "sim/engine.h"
 #include "src/cli/prepare.h"
 #include "src/cli/run_debug.h"
 #include "src/run.h"
+
+/* Which measured steps have time stamps at their tasks. */
+enum run_stamps { STAMPS_EVERY, STAMPS_ALTERNATE };
 
 struct run_asked {
     struct run_job job;
@@ -21,6 +25,15 @@ struct run_asked {
     struct seeded_values seeded; /* of the rank whose process this is */
     struct resumed_values resumed;
 };
+
+/* --host-pace: what the host that is predicted with spends on each task, as the simulation has it; NULL: it is
+   not asked for. */
+const int64_t *run_pace(const struct options *options, const struct program *program,
+                        const struct prices *prices, struct arena *arena);
+
+/* --emulate-ranks: how long each task's stand-in lasts, which is the price of the collective; NULL: all
+   ranks run. */
+const int64_t *run_emulation(const struct options *options, const struct prices *prices);
 
 /* What `run` cannot do: STATUS_USAGE, or STATUS_DEVICE for a device that is not here. */
 enum status run_refuse(const struct options *options, struct err *err);

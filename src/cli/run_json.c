@@ -46,7 +46,7 @@ static void add_steps(const struct run_report *report, struct cJSON *root)
 static void add_measured(const struct run_report *report, struct cJSON *root)
 {
     struct cJSON *step = json_add_object(root, "measured_step_ns");
-    const bool measured = report->median_step > 0;
+    const bool measured = report->has_tasks;
 
     add_ns_or_null(step, "min", report->min_ns);
     add_ns_or_null(step, "median", report->median_ns);
@@ -55,6 +55,7 @@ static void add_measured(const struct run_report *report, struct cJSON *root)
     add_ns_or_null(root, "measured_comm_ns", measured ? report->time.comm_ns : RUN_NO_METRIC);
     add_ns_or_null(root, "measured_exposed_comm_ns",
                    measured ? report->time.exposed_comm_ns : RUN_NO_METRIC);
+    add_ns_or_null(root, "measured_bare_step_ns", report->bare_ns);
     add_ns_or_null(root, "host_instr_ns", report->host_instr_ns);
 }
 
@@ -118,6 +119,8 @@ void run_report_json(const struct run_report *report, struct text *out)
     json_add_string(root, "device", report->real.device);
     json_add_string(root, "transport", report->real.transport);
     json_add_u64(root, "ranks", report->log->ranks);
+    json_add_u64(root, "emulated_ranks",
+                 report->real.emulated ? report->sim->prepared->plan.world : 0);
     json_add_u64(root, "steps", report->real.n_step);
     json_add_u64(root, "warmup", report->real.warmup);
     json_add_u64(root, "seed", report->real.seed);

@@ -53,9 +53,10 @@ static void record_metrics(const struct run_report *report, struct run *out)
     metrics[RUN_METRIC_STEP_LOW] = report->min_ns;
     metrics[RUN_METRIC_STEP] = report->median_ns;
     metrics[RUN_METRIC_STEP_HIGH] = report->max_ns;
-    metrics[RUN_METRIC_COMPUTE] = report->time.compute_ns;
-    metrics[RUN_METRIC_COMM] = report->time.comm_ns;
-    metrics[RUN_METRIC_EXPOSED_COMM] = report->time.exposed_comm_ns;
+    metrics[RUN_METRIC_COMPUTE] = report->has_tasks ? report->time.compute_ns : RUN_NO_METRIC;
+    metrics[RUN_METRIC_COMM] = report->has_tasks ? report->time.comm_ns : RUN_NO_METRIC;
+    metrics[RUN_METRIC_EXPOSED_COMM] =
+        report->has_tasks ? report->time.exposed_comm_ns : RUN_NO_METRIC;
     metrics[RUN_METRIC_TOKENS_PER_S_PER_GPU] =
         isfinite(tokens_per_s) ? llround(tokens_per_s * 1e3) : RUN_NO_METRIC;
     metrics[RUN_METRIC_CONTENTION] = metrics[RUN_METRIC_MFU] = metrics[RUN_METRIC_HFU] =
@@ -75,7 +76,7 @@ void run_report_record(const struct run_report *report, const char *command, str
 {
     struct run sim;
 
-    record_run(report->sim, RUN_REAL, command, arena, &sim);
+    record_run(report->sim, report->real.emulated ? RUN_EMULATED : RUN_REAL, command, arena, &sim);
     *out = sim;
     out->real = report->real;
     if (report->median_step == 0) {
@@ -83,6 +84,10 @@ void run_report_record(const struct run_report *report, const char *command, str
         return;
     }
     record_metrics(report, out);
+    if (!report->has_tasks) {
+        out->n_task = out->n_sample = 0;
+        return;
+    }
     record_tasks(report, &sim, arena, out);
     for (uint32_t i = 0; i < out->n_sample; i++)
         out->samples[i].at_ns =

@@ -20,10 +20,11 @@ static bool was_run(const struct task_time *time)
     return time->stamp.end_ns > 0;
 }
 
-/* When the last task of a step ended on rank 0; 0: none has. */
+/* When a step ended on rank 0, with its last task or with stream C, which notes it also of steps whose
+   tasks have no stamps; 0: it has not. */
 static int64_t step_end_ns(const struct run_log *log, uint32_t step)
 {
-    int64_t end_ns = 0;
+    int64_t end_ns = log->rank[0].ends[step].end_ns;
     for (uint32_t t = 0; t < log->n_task; t++) {
         const struct task_time *time = rank_log_time(log, 0, step, t);
         if (time->stamp.end_ns > end_ns)
@@ -32,9 +33,18 @@ static int64_t step_end_ns(const struct run_log *log, uint32_t step)
     return end_ns;
 }
 
+static bool is_stamped(const struct run_log *log, uint32_t step)
+{
+    for (uint32_t t = 0; t < log->n_task; t++)
+        if (was_run(rank_log_time(log, 0, step, t)))
+            return true;
+    return false;
+}
+
 /* ---- steps --------------------------------------------------------------------------------- */
 
-static void note_step(const struct run_log *log, uint32_t step, struct run_step *out)
+/* What an emulated run computes means nothing. */
+static void note_step(const struct run_log *log, uint32_t step, bool emulated, struct run_step *out)
 {
     double loss = 0;
     bool ended = true;
@@ -47,7 +57,9 @@ static void note_step(const struct run_log *log, uint32_t step, struct run_step 
         out->skipped |= log->rank[r].results[step].skipped;
         ended &= log->rank[r].results[step].ended;
     }
-    out->loss = ended ? loss : NAN;
+    out->loss = ended && !emulated ? loss : NAN;
+    if (emulated)
+        out->not_finite = out->skipped = 0;
 }
 
 static void note_steps(struct run_report *report, struct arena *arena)
@@ -59,7 +71,7 @@ static void note_steps(struct run_report *report, struct arena *arena)
     real->steps = arena_array(arena, struct run_step, log->steps);
     for (uint32_t step = 1; step <= log->steps; step++) {
         const int64_t end_ns = step_end_ns(log, step), before_ns = step_end_ns(log, step - 1);
-        note_step(log, step, &real->steps[step - 1]);
+        note_step(log, step, real->emulated, &real->steps[step - 1]);
         if (step > 1 && end_ns > 0 && before_ns > 0 && log->rank[0].results[step].ended)
             real->steps[step - 1].step_ns = end_ns - before_ns;
     }
@@ -71,26 +83,43 @@ static int compare_ns(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of steps behind the warm-up, the first step of all never being one of them. */
+/* Of steps behind the warm-up, with stamps or without, the first step of all never being one of them;
+   in order. */
+static uint32_t sort_times(const struct run_report *report, bool stamped, int64_t *out)
+{
+    const struct run_real *real = &report->real;
+    uint32_t n = 0;
+
+    for (uint32_t i = (uint32_t)real->warmup; i < real->n_step; i++)
+        if (real->steps[i].step_ns > 0 && is_stamped(report->log, i + 1) == stamped)
+            out[n++] = real->steps[i].step_ns;
+    qsort(out, n, sizeof *out, compare_ns);
+    return n;
+}
+
+/* Of steps with stamps; of those without where no step has any. */
 static void find_median(struct run_report *report, struct arena *arena)
 {
     const struct run_real *real = &report->real;
     int64_t *times_ns = arena_array(arena, int64_t, real->n_step + 1);
-    uint32_t n = 0;
 
-    report->min_ns = report->median_ns = report->max_ns = RUN_NO_METRIC;
-    for (uint32_t i = (uint32_t)real->warmup; i < real->n_step; i++)
-        if (real->steps[i].step_ns > 0)
-            times_ns[n++] = real->steps[i].step_ns;
+    report->min_ns = report->median_ns = report->max_ns = report->bare_ns = RUN_NO_METRIC;
+    report->n_bare = sort_times(report, false, times_ns);
+    if (report->n_bare > 0)
+        report->bare_ns = times_ns[(report->n_bare - 1) / 2];
+    uint32_t n = sort_times(report, true, times_ns);
+    report->has_tasks = n > 0;
+    if (!report->has_tasks)
+        n = sort_times(report, false, times_ns);
     report->n_measured = n;
     if (n == 0)
         return;
-    qsort(times_ns, n, sizeof *times_ns, compare_ns);
     report->min_ns = times_ns[0];
     report->median_ns = times_ns[(n - 1) / 2];
     report->max_ns = times_ns[n - 1];
     for (uint32_t i = (uint32_t)real->warmup; i < real->n_step && report->median_step == 0; i++)
-        if (real->steps[i].step_ns == report->median_ns)
+        if (real->steps[i].step_ns == report->median_ns &&
+            is_stamped(report->log, i + 1) == report->has_tasks)
             report->median_step = i + 1;
     report->origin_ns = step_end_ns(report->log, report->median_step - 1);
 }

@@ -22,6 +22,9 @@ struct run_report {
     struct run_real real;
     uint32_t n_measured;               /* steps behind the warm-up that have a time */
     int64_t min_ns, median_ns, max_ns; /* of these; RUN_NO_METRIC: none */
+    bool has_tasks;                    /* these have time stamps at their tasks; else none has */
+    uint32_t n_bare;                   /* steps behind the warm-up without stamps */
+    int64_t bare_ns;                   /* the median of these; RUN_NO_METRIC: none */
     uint32_t median_step;              /* the one whose tasks are stored; 0: none */
     int64_t origin_ns;                 /* its begin, by the clock of the log */
     struct step_time time;             /* of it, contention left out */

@@ -14,23 +14,39 @@ static void add_title(const struct term *term, const char *title, struct text *o
     text_add(out, "\n%s%s%s\n", term->strong, title, term->plain);
 }
 
-/* Measured, predicted and the prediction's error. */
-static void add_time_row(const char *label, int64_t measured_ns, int64_t predicted_ns,
-                         struct text *out)
+/* Measured, predicted and the prediction's error, which an emulated run does not show. */
+static void add_time_row(const struct run_report *report, const char *label, int64_t measured_ns,
+                         int64_t predicted_ns, struct text *out)
 {
     char a[32], b[32];
 
     text_add(out, "  %-*s%*s%*s", LABEL_COLUMNS, label, NUMBER_COLUMNS, text_ns(measured_ns, a),
              NUMBER_COLUMNS, text_ns(predicted_ns, b));
-    if (measured_ns > 0)
+    if (measured_ns > 0 && !report->real.emulated)
         text_add(out, "%+13.1f %%",
                  100 * (double)(predicted_ns - measured_ns) / (double)measured_ns);
     text_add(out, "\n");
 }
 
+/* What it costs that tasks have time stamps. */
+static void add_bare(const struct run_report *report, struct text *out)
+{
+    char a[32];
+
+    if (!report->has_tasks)
+        text_add(
+            out,
+            "  no task of a replayed step has a time; predicted is one that the host issues\n");
+    else if (report->n_bare > 0)
+        text_add(out, "  without time stamps %s, median of %u: stamps cost %+.1f %%\n",
+                 text_ns(report->bare_ns, a), report->n_bare,
+                 100 * (double)(report->median_ns - report->bare_ns) / (double)report->bare_ns);
+}
+
 static void add_time(const struct run_report *report, const struct term *term, struct text *out)
 {
     const struct step_time *predicted = &report->sim->time[SPREAD_MID];
+    const bool emulated = report->real.emulated;
     char title[96], a[32], b[32];
 
     if (report->median_step == 0)
@@ -38,13 +54,22 @@ static void add_time(const struct run_report *report, const struct term *term, s
     snprintf(title, sizeof title, "time of a step, median of %u behind %llu for warm-up",
              report->n_measured, (unsigned long long)report->real.warmup);
     add_title(term, title, out);
-    text_add(out, "  %-*s%*s%*s%*s\n", LABEL_COLUMNS, "", NUMBER_COLUMNS, "measured",
-             NUMBER_COLUMNS, "predicted", NUMBER_COLUMNS + 1, "error");
-    add_time_row("step", report->median_ns, predicted->step_ns, out);
-    add_time_row("compute", report->time.compute_ns, predicted->compute_ns, out);
-    add_time_row("communication", report->time.comm_ns, predicted->comm_ns, out);
-    add_time_row("exposed", report->time.exposed_comm_ns, predicted->exposed_comm_ns, out);
-    text_add(out, "  measured steps took %s to %s; predicted for %s\n", text_ns(report->min_ns, a),
+    text_add(out, "  %-*s%*s%*s%*s\n", LABEL_COLUMNS, "", NUMBER_COLUMNS,
+             emulated ? "emulated" : "measured", NUMBER_COLUMNS, "predicted",
+             emulated ? 0 : NUMBER_COLUMNS + 1, emulated ? "" : "error");
+    add_time_row(report, "step", report->median_ns, predicted->step_ns, out);
+    if (report->has_tasks) {
+        add_time_row(report, "compute", report->time.compute_ns, predicted->compute_ns, out);
+        add_time_row(report, "communication", report->time.comm_ns, predicted->comm_ns, out);
+        add_time_row(report, "exposed", report->time.exposed_comm_ns, predicted->exposed_comm_ns,
+                     out);
+    }
+    add_bare(report, out);
+    if (emulated)
+        text_add(out,
+                 "  emulated collectives last as long as predicted: no difference is an error\n");
+    text_add(out, "  %s steps took %s to %s; predicted for %s\n",
+             emulated ? "emulated" : "measured", text_ns(report->min_ns, a),
              text_ns(report->max_ns, b), report->sim->prepared->cluster.name);
 }
 
@@ -120,9 +145,10 @@ void run_report_text(const struct run_report *report, const struct term *term, s
     snprintf(units, sizeof units, " in %u unit%s", prepared->plan.n_unit,
              prepared->plan.n_unit == 1 ? "" : "s");
     page_head(prepared, report->sim->options, units, term, out);
-    text_add(out, "run:     %u rank%s on device %s%s%s, %u steps, seed %llu\n", report->log->ranks,
-             several ? "s" : "", report->real.device, several ? " over " : "",
-             several ? report->real.transport : "", report->log->steps,
+    text_add(out, "run:     %u rank%s on device %s%s%s%s, %u steps, seed %llu\n",
+             report->log->ranks, several ? "s" : "", report->real.device, several ? " over " : "",
+             several ? report->real.transport : "",
+             report->real.emulated ? ", the others emulated" : "", report->log->steps,
              (unsigned long long)report->real.seed);
     add_failure(report, term, out);
     add_losses(report, term, out);

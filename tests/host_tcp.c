@@ -1,0 +1,268 @@
+/*
+ * Ranks that were started one by one meet at a file and exchange bytes by TCP; whoever does not come,
+ * is not of the run, dies or hangs is named by the others, within the time.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "gpu/bell.h"
+#include "gpu/rendezvous.h"
+#include "tests/ranks_rig.h"
+#include "tests/tap.h"
+
+static const int64_t SECOND_NS = 1000000000;
+static char folder[] = "/tmp/unshard-host_tcp-XXXXXX";
+static char file[64];
+
+struct told {
+    struct err err;
+    int64_t after_ns;
+};
+
+static struct told *told; /* by process, shared */
+
+static void sleep_ms(int ms)
+{
+    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+}
+
+/* ---- bytes --------------------------------------------------------------------------------- */
+
+struct bytes_case {
+    uint32_t ranks;
+    uint64_t seed;
+};
+
+static int bytes_body(uint32_t rank, void *context)
+{
+    const struct bytes_case *of = context;
+    struct transport_setup setup;
+    struct meeting meeting;
+    struct err err = {0};
+
+    if (rendezvous_meet(file, rank, of->ranks, 20 * SECOND_NS, &meeting, &err) != STATUS_OK) {
+        tap_note("rank %u: %s", rank, err.text);
+        return 1;
+    }
+    struct tcp_transport *transport = tcp_transport_new(&meeting);
+    rig_setup(rank, of->ranks, 20 * SECOND_NS, &setup);
+    int n_bad = tcp_transport_ops.open(transport, &setup, &err) != STATUS_OK;
+    n_bad += rig_check_exchanges(&tcp_transport_ops, transport, &setup, of->seed);
+    tcp_transport_ops.close(transport);
+    tcp_transport_free(transport);
+    return n_bad > 0;
+}
+
+static void test_bytes(void)
+{
+    const uint64_t seed = tap_seed(43);
+
+    for (uint32_t ranks = 1; ranks <= 5; ranks++) {
+        struct bytes_case of = {.ranks = ranks, .seed = seed + ranks};
+        is_int(ranks_run(ranks, NULL, bytes_body, &of, NULL), 0,
+               "%u ranks get each other's bytes in several groups at a time", ranks);
+        ok(access(file, F_OK) != 0, "and leave no file");
+    }
+}
+
+/* ---- ranks that are lost ------------------------------------------------------------------- */
+
+enum { LOST_RANKS = 3, LOST_RANK = 1 };
+
+/* Exchanges until it fails; afterwards the control group has what those say who are there. */
+static int lose_body(uint32_t rank, void *context)
+{
+    const bool exits = *(const bool *)context;
+    static char words[LOST_RANKS][4000], heard[LOST_RANKS][4000];
+    const void *send[LOST_RANKS] = {words[0], words[1], words[2]};
+    void *recv[LOST_RANKS] = {heard[0], heard[1], heard[2]};
+    struct transport_setup setup;
+    struct meeting meeting;
+    struct err err = {0};
+
+    if (rendezvous_meet(file, rank, LOST_RANKS, 20 * SECOND_NS, &meeting, &err) != STATUS_OK)
+        return 1;
+    struct tcp_transport *transport = tcp_transport_new(&meeting);
+    rig_setup(rank, LOST_RANKS, SECOND_NS / 4, &setup);
+    enum status status = tcp_transport_ops.open(transport, &setup, &err);
+    const int64_t start_ns = bell_now_ns();
+    for (int i = 0; status == STATUS_OK; i++) {
+        if (rank == LOST_RANK && i == 3 && !exits)
+            sleep_ms(800);
+        if (rank == LOST_RANK && i == 3)
+            _exit(0);
+        status = tcp_transport_ops.exchange(transport, COMM_SHARD, send, recv, 4000, &err);
+        if (status == STATUS_OK)
+            status = tcp_transport_ops.wait(transport, COMM_SHARD, &err);
+    }
+    told[rank] = (struct told){.err = err, .after_ns = bell_now_ns() - start_ns};
+    if (tcp_transport_ops.exchange(transport, COMM_SHARD, send, recv, 1, NULL) == STATUS_OK)
+        return 1;
+    memset(words, 'a' + (int)rank, sizeof words);
+    tcp_transport_ops.exchange(transport, GROUP_CONTROL, send, recv, 4000, NULL);
+    status = tcp_transport_ops.wait(transport, GROUP_CONTROL, NULL);
+    const uint32_t other = 2 - rank;
+    return status == STATUS_OK || heard[other][3999] != 'a' + (int)other;
+}
+
+static void test_losses(void)
+{
+    for (int exits = 0; exits < 2; exits++) {
+        bool context = exits;
+        const char *want = exits ? "rank 1 is gone" : "rank 1 is late: waited 0.25 s for it";
+        is_int(ranks_run(LOST_RANKS, NULL, lose_body, &context, NULL), 0,
+               "a rank %s: the others still hear one another", exits ? "exits" : "hangs");
+        for (uint32_t r = 0; r < LOST_RANKS; r += 2) {
+            is_str(told[r].err.text, want, "rank %u names it", r);
+            ok(told[r].after_ns < 2 * SECOND_NS, "within time");
+        }
+    }
+}
+
+/* ---- meetings that fail, or nearly --------------------------------------------------------- */
+
+/* What a process says that it is: each line of the table is a meeting of up to three. */
+struct guest {
+    int rank; /* -1: it is not there; -2: a stranger, which connects and says something else */
+    uint32_t ranks;
+    const char *want; /* what it is told; "": it meets the others */
+    int late_ms;
+};
+
+struct meeting_case {
+    const char *name, *left; /* what the file holds before */
+    struct guest guests[3];
+};
+
+/* An address where nobody listens: the port is the discard service's. */
+#define LEFT "unshard rendezvous 1\nrun 00000000000000aa\nport 9\nat 127.0.0.1\n"
+
+static const struct meeting_case cases[] = {
+    {.name = "two ranks meet", .guests = {{0, 2, "", 0}, {1, 2, "", 0}, {.rank = -1}}},
+    {.name = "one that an earlier run has left is passed over",
+     .left = LEFT,
+     .guests = {{0, 2, "", 150}, {1, 2, "", 0}, {.rank = -1}}},
+    {.name = "and one that makes no sense",
+     .left = "unshard rendezvous 1\nrun x\n",
+     .guests = {{0, 2, "", 150}, {1, 2, "", 0}, {.rank = -1}}},
+    {.name = "a stranger is turned away", .guests = {{0, 2, "", 0}, {1, 2, "", 200}, {.rank = -2}}},
+    {.name = "no rank 0",
+     .guests = {{.rank = -1}, {1, 2, "rank 0 did not write '", 0}, {.rank = -1}}},
+    {.name = "no rank 0, and an old file",
+     .left = LEFT,
+     .guests = {{.rank = -1}, {1, 2, "an earlier run left it", 0}, {.rank = -1}}},
+    {.name = "a rank that does not come",
+     .guests = {{0, 3, "rank 2 of 3 did not come to '", 0},
+                {1, 3, "rank 2 of 3 did not come to '", 100},
+                {.rank = -1}}},
+    {.name = "another WORLD_SIZE",
+     .guests = {{0, 2, "rank 1 was started as one of 3, rank 0 as one of 2", 0},
+                {1, 3, "rank 1 was started as one of 3, rank 0 as one of 2", 0},
+                {.rank = -1}}},
+    {.name = "a rank twice",
+     .guests = {{0, 3, "two processes are rank 1", 0},
+                {1, 3, "two processes are rank 1", 0},
+                {1, 3, "two processes are rank 1", 100}}},
+};
+
+/* Finds rank 0 as others do, and says nothing that it knows. */
+static int disturb(void)
+{
+    char text[200] = "";
+    unsigned port = 0;
+
+    for (int i = 0; i < 100 && !strstr(text, "at "); i++) {
+        FILE *from = fopen(file, "r");
+        if (from)
+            text[fread(text, 1, sizeof text - 1, from)] = 0;
+        if (from)
+            fclose(from);
+        sleep_ms(5);
+    }
+    const char *at = strstr(text, "port ");
+    if (!at || sscanf(at, "port %u", &port) != 1)
+        return 1;
+    const int fd = net_connect(0x0100007f, port, bell_after(SECOND_NS));
+    memset(text, 'x', sizeof text);
+    const bool sent = net_send(fd, text, sizeof text, bell_after(SECOND_NS));
+    close(fd);
+    return !sent;
+}
+
+static int guest_body(uint32_t process, void *context)
+{
+    const struct guest *guest = &((const struct meeting_case *)context)->guests[process];
+    const int64_t start_ns = bell_now_ns(), timeout_ns = 4 * SECOND_NS / 10;
+    struct meeting meeting;
+    struct err err = {0};
+
+    if (guest->rank < 0)
+        return guest->rank == -2 && disturb();
+    sleep_ms(guest->late_ms);
+    if (rendezvous_meet(file, (uint32_t)guest->rank, guest->ranks, timeout_ns, &meeting, &err) ==
+        STATUS_OK)
+        meeting_release(&meeting);
+    told[process] = (struct told){.err = err, .after_ns = bell_now_ns() - start_ns};
+    return 0;
+}
+
+static bool is_told(const struct guest *guest, const struct told *what)
+{
+    const bool right =
+        *guest->want ? strstr(what->err.text, guest->want) != NULL : what->err.status == STATUS_OK;
+
+    if (!right)
+        tap_note("rank %d is told '%s'", guest->rank, what->err.text);
+    return right && what->after_ns < 5 * SECOND_NS;
+}
+
+static void put_file(const char *text)
+{
+    FILE *to = fopen(file, "w");
+    if (!to || fputs(text, to) < 0 || fclose(to) != 0)
+        tap_bail("cannot write the file");
+}
+
+static void test_meetings(void)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct meeting_case of = cases[i];
+        uint32_t n_bad = 0;
+
+        unlink(file);
+        if (of.left)
+            put_file(of.left);
+        n_bad += ranks_run(3, NULL, guest_body, &of, NULL);
+        for (uint32_t p = 0; p < 3; p++)
+            n_bad += of.guests[p].rank >= 0 && !is_told(&of.guests[p], &told[p]);
+        is_int(n_bad, 0, "%s", of.name);
+    }
+    unlink(file);
+}
+
+static void test_folder(void)
+{
+    struct meeting meeting;
+    struct err err = {0};
+
+    is_int(rendezvous_meet("/nowhere/at/all", 0, 2, SECOND_NS, &meeting, &err), STATUS_INPUT,
+           "a file that cannot be written");
+    is_str(err.text, "cannot write '/nowhere/at/all.part': No such file or directory", "says so");
+}
+
+int main(void)
+{
+    if (!mkdtemp(folder))
+        tap_bail("no folder");
+    snprintf(file, sizeof file, "%s/meet", folder);
+    told = ranks_memory(sizeof *told * RIG_MAX_RANKS);
+    test_bytes();
+    test_losses();
+    test_meetings();
+    test_folder();
+    rmdir(folder);
+    return tap_done();
+}
