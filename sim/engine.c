@@ -11,13 +11,21 @@
 #include <string.h>
 
 #include "sim/engine_inner.h"
+#include "src/issue.h"
 #include "src/program_print.h"
 
-#define APPEND(engine, array, n, cap, value)                                                  \
-    do {                                                                                      \
-        if ((n) == (cap))                                                                     \
-            (array) = arena_grow((engine)->arena, (array), &(cap), (n) + 1, sizeof *(array)); \
-        (array)[(n)++] = (value);                                                             \
+/* Rare, and out of the way of what is not. */
+__attribute__((cold, noinline)) static void *grow(struct engine *engine, void *array, uint32_t *cap,
+                                                  size_t element_bytes)
+{
+    return arena_grow(engine->arena, array, cap, *cap + 1, element_bytes);
+}
+
+#define APPEND(engine, array, n, cap, value)                            \
+    do {                                                                \
+        if (__builtin_expect((n) == (cap), 0))                          \
+            (array) = grow((engine), (array), &(cap), sizeof *(array)); \
+        (array)[(n)++] = (value);                                       \
     } while (0)
 
 struct engine *engine_new(const struct prices *prices, struct arena *arena)
@@ -137,7 +145,8 @@ static inline void queue_add(struct engine *engine, enum stream stream, uint32_t
  * Until the task runs its span holds what the host alone says: no start before the first launch was
  * issued, no end before the last kernel, issued last, has run.
  */
-static enum status engine_launch(void *self, const struct launch *launch, struct err *err)
+__attribute__((always_inline)) static inline enum status
+engine_launch(void *self, const struct launch *launch, struct err *err)
 {
     struct engine *engine = self;
     const struct task *task = &engine->program->tasks[launch->task];
@@ -206,7 +215,8 @@ bool engine_reached(struct engine *engine, uint32_t point, int64_t ns)
     return record->reached && record->ns <= ns;
 }
 
-static enum status engine_record(void *self, uint32_t event, enum stream stream, struct err *err)
+static inline enum status engine_record(void *self, uint32_t event, enum stream stream,
+                                        struct err *err)
 {
     struct engine *engine = self;
     uint32_t id = engine->latest[event];
@@ -231,7 +241,8 @@ static uint32_t record_to_wait_for(struct engine *engine, uint32_t event)
     return id != NO_RECORD ? id : new_record(engine, event);
 }
 
-static enum status engine_wait(void *self, uint32_t event, enum stream stream, struct err *err)
+static inline enum status engine_wait(void *self, uint32_t event, enum stream stream,
+                                      struct err *err)
 {
     struct engine *engine = self;
 
@@ -321,6 +332,16 @@ const struct backend_ops engine_backend = {
     .finish = engine_finish,
     .close = engine_close,
 };
+
+enum status engine_step(struct engine *engine, const struct program *program,
+                        enum section_id section, struct err *err)
+{
+    enum status status = engine_open(engine, program, NULL, err);
+
+    if (status == STATUS_OK)
+        status = issue_range(&engine_backend, engine, program, program->sections[section], 0, err);
+    return status == STATUS_OK ? engine_run_all(engine, err) : status;
+}
 
 const struct span *engine_spans(const struct engine *engine, uint32_t *n)
 {

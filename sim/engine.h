@@ -43,6 +43,13 @@ struct engine *engine_new(const struct prices *prices, struct arena *arena);
 extern const struct backend_ops engine_backend; /* self: struct engine * */
 
 /*
+ * One section alone, from time 0 and without a placement: as a program of it alone would run, for a
+ * search that does so by the thousand.
+ */
+enum status engine_step(struct engine *engine, const struct program *program,
+                        enum section_id section, struct err *err);
+
+/*
  * For memory that is tied to time (sim/timed_memory.c). When the host will have made so many
  * launches of a task of this kind, were it the next one; a point of a stream that lies behind all
  * that it has got, which costs nobody anything; and whether that is reached at ns, which is no time

@@ -7,7 +7,6 @@
 #include "sim/judge.h"
 
 #include "sim/simulate.h"
-#include "src/exec.h"
 #include "src/schedule/fsdp2.h"
 #include "src/schedule/system.h"
 
@@ -86,61 +85,53 @@ static enum status judge_three(struct judge *judge, const struct plan *plan, int
     return status;
 }
 
-static bool host_waits(const struct program *program)
-{
-    const struct section *steady = &program->sections[SECTION_STEADY];
+/* One step without a host, and what a host would have to do for it. */
+struct device_step {
+    int64_t end_ns, c_end_ns; /* of the last task of all, and of stream C */
+    int64_t compute_ns;       /* work of stream C */
+    int64_t host_ns;          /* to issue all tasks */
+    int64_t late_ns; /* of the task that needs it most: had the host to begin so much earlier */
+};
 
-    for (uint32_t i = steady->begin; i < steady->end; i++)
-        if (program->instrs[i].op == INSTR_HOST_WAIT)
-            return true;
-    return false;
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
 }
 
-/* What the host needs for a step, and the work of stream C in it. */
-static void sum_step(const struct judge *judge, const struct host_costs *host,
-                     const struct span *spans, uint32_t n, int64_t *host_ns, int64_t *compute_ns)
+/* A task's first kernel is issued before it starts, its last before it ends less that kernel. */
+static struct device_step read_step(const struct judge *judge, const struct span *spans, uint32_t n)
 {
-    *host_ns = *compute_ns = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct task *task = &judge->program.tasks[spans[i].task];
-        *host_ns += host->task_ns[task->kind] + host->kernel_ns[task->kind] * task->kernels;
-        if (task->stream == STREAM_C)
-            *compute_ns += judge->prices.task_ns[spans[i].task];
+    const struct host_costs host = host_costs_of(&judge->prices, judge->program.plan);
+    const struct prices *prices = &judge->prices;
+    struct device_step step = {.late_ns = INT64_MIN};
+
+    for (const struct span *span = spans; span < spans + n; span++) {
+        const struct task *task = &judge->program.tasks[span->task];
+        const int64_t kernel_ns = host.kernel_ns[task->kind];
+        const int64_t begun_ns = step.host_ns + host.task_ns[task->kind];
+        const int64_t first_ns = begun_ns + (task->kernels > 0 ? kernel_ns : 0);
+        step.host_ns = begun_ns + kernel_ns * task->kernels;
+        const int64_t last_ns = step.host_ns + prices->last_ns[span->task];
+        step.late_ns =
+            later(step.late_ns, later(first_ns - span->start_ns, last_ns - span->end_ns));
+        step.end_ns = later(step.end_ns, span->end_ns);
+        if (task->stream != STREAM_C)
+            continue;
+        step.compute_ns += prices->task_ns[span->task];
+        step.c_end_ns = later(step.c_end_ns, span->end_ns);
     }
+    return step;
 }
 
 /*
- * Whether a late host would change nothing of the third step: its first kernel is issued before the
- * task starts, its last before the task ends less that kernel.
+ * Whether the third step is this one: C does the last of it, so that the next one finds the device as
+ * this one did; and a host that two steps of C's work alone have let get so far behind is in time for
+ * every task.
  */
-static bool host_is_ahead(const struct judge *judge, const struct span *spans, uint32_t n)
+static bool tells_third(const struct device_step *step)
 {
-    const struct host_costs host = host_costs_of(&judge->prices, judge->program.plan);
-    int64_t step_ns, compute_ns;
-
-    sum_step(judge, &host, spans, n, &step_ns, &compute_ns);
-    int64_t now_ns = 2 * (step_ns - compute_ns);
-    for (uint32_t i = 0; i < n; i++) {
-        const struct task *task = &judge->program.tasks[spans[i].task];
-        const int64_t kernel_ns = host.kernel_ns[task->kind];
-        const int64_t issue_ns = host.task_ns[task->kind] + kernel_ns * task->kernels;
-        const int64_t first_ns = host.task_ns[task->kind] + (task->kernels > 0 ? kernel_ns : 0);
-        if (now_ns + first_ns > spans[i].start_ns ||
-            now_ns + issue_ns + judge->prices.last_ns[spans[i].task] > spans[i].end_ns)
-            return false;
-        now_ns += issue_ns;
-    }
-    return true;
-}
-
-/* C does the last of the step, so that the next one finds the device as this one did. */
-static bool ends_on_c(const struct judge *judge, const struct span *spans, uint32_t n,
-                      int64_t end_ns)
-{
-    for (uint32_t i = n; i-- > 0;)
-        if (spans[i].end_ns == end_ns && judge->program.tasks[spans[i].task].stream == STREAM_C)
-            return true;
-    return false;
+    return step->c_end_ns == step->end_ns &&
+           2 * (step->host_ns - step->compute_ns) + step->late_ns <= 0;
 }
 
 /* False where one step does not tell. */
@@ -149,17 +140,17 @@ static enum status judge_one(struct judge *judge, bool *tells, int64_t *step_ns,
     uint32_t n;
 
     *tells = false;
-    if (host_waits(&judge->program))
+    if (judge->program.host_waits)
         return STATUS_OK;
     judge->on_device = judge->prices;
     judge->on_device.host_launch_ns = judge->on_device.host_all_gather_ns = 0;
-    const enum status status = exec_program(&judge->program, EXEC_UNIT, NULL, SECTION_STEADY,
-                                            &engine_backend, judge->engine, err);
+    const enum status status = engine_step(judge->engine, &judge->program, SECTION_STEADY, err);
     if (status != STATUS_OK)
         return status;
     const struct span *spans = engine_spans(judge->engine, &n);
-    *step_ns = engine_step_end_ns(judge->engine, SECTION_STEADY);
-    *tells = ends_on_c(judge, spans, n, *step_ns) && host_is_ahead(judge, spans, n);
+    const struct device_step step = read_step(judge, spans, n);
+    *step_ns = step.end_ns;
+    *tells = tells_third(&step);
     return STATUS_OK;
 }
 

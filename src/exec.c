@@ -10,6 +10,8 @@
 
 #include <assert.h>
 
+#include "src/issue.h"
+
 struct walk {
     const struct program *program;
     const struct placement *placement;
@@ -21,48 +23,22 @@ struct walk {
     uint32_t n_segment;
 };
 
-static inline bool reaches_backend(const struct walk *walk, const struct instr *instr)
+enum status issue_rare(const struct backend_ops *ops, void *backend, const struct instr *instr,
+                       struct err *err)
 {
-    return !instr_has_buffer(instr->op) ||
-           (walk->ops->buf_alloc && (instr->flags & INSTR_BY_BODY) == 0);
-}
+    const bool end = (instr->flags & INSTR_MARK_END) != 0;
 
-static enum status issue_rare(const struct walk *walk, enum instr_op op, uint32_t id,
-                              enum stream stream, uint16_t flags)
-{
-    const struct backend_ops *ops = walk->ops;
-
-    switch (op) {
+    switch ((enum instr_op)instr->op) {
     case INSTR_ALLOC:
-        return ops->buf_alloc(walk->backend, id, walk->err);
+        return ops->buf_alloc(backend, instr->id, err);
     case INSTR_FREE:
-        return ops->buf_free(walk->backend, id, walk->err);
+        return ops->buf_free(backend, instr->id, err);
     case INSTR_RECORD_STREAM:
-        return ops->buf_record_stream(walk->backend, id, stream, walk->err);
+        return ops->buf_record_stream(backend, instr->id, (enum stream)instr->stream, err);
     case INSTR_HOST_WAIT:
-        return ops->host_wait(walk->backend, id, walk->err);
+        return ops->host_wait(backend, instr->id, err);
     default:
-        return ops->mark ? ops->mark(walk->backend, (enum phase)id, (flags & INSTR_MARK_END) != 0,
-                                     walk->err)
-                         : STATUS_OK;
-    }
-}
-
-/* Three cases and the rest: so few become branches, which are foretold better than a jump table. */
-static inline enum status issue(const struct walk *walk, enum instr_op op, uint32_t id,
-                                enum stream stream, uint16_t flags, uint32_t body_op)
-{
-    switch (op) {
-    case INSTR_LAUNCH: {
-        const struct launch launch = {.step = walk->step, .task = id, .body_op = body_op};
-        return walk->ops->launch(walk->backend, &launch, walk->err);
-    }
-    case INSTR_RECORD:
-        return walk->ops->record(walk->backend, id, stream, walk->err);
-    case INSTR_WAIT:
-        return walk->ops->wait(walk->backend, id, stream, walk->err);
-    default:
-        return issue_rare(walk, op, id, stream, flags);
+        return ops->mark ? ops->mark(backend, (enum phase)instr->id, end, err) : STATUS_OK;
     }
 }
 
@@ -75,34 +51,34 @@ static enum status next_segment(struct walk *walk)
     return walk->ops->segment ? walk->ops->segment(walk->backend, op, walk->err) : STATUS_OK;
 }
 
-/* The unit-level instruction that the next driver operation comes before. */
-static uint32_t due_instr(const struct walk *walk)
+static enum status walk_range(const struct walk *walk, uint32_t begin, uint32_t end)
 {
-    return walk->n_segment > 0 ? walk->segment->instr : UINT32_MAX;
+    const struct section range = {.begin = begin, .end = end};
+    return issue_range(walk->ops, walk->backend, walk->program, range, walk->step, walk->err);
 }
 
 static enum status walk_units(struct walk *walk, const struct section *section)
 {
-    const struct instr *instrs = walk->program->instrs;
-    uint32_t due = due_instr(walk);
+    uint32_t next = section->begin;
+    enum status status = STATUS_OK;
 
-    for (uint32_t i = section->begin; i < section->end; i++) {
-        enum status status = STATUS_OK;
-        for (; due == i && status == STATUS_OK; due = due_instr(walk))
+    while (status == STATUS_OK && walk->n_segment > 0) {
+        const uint32_t due = walk->segment->instr;
+        status = walk_range(walk, next, due);
+        if (status == STATUS_OK)
             status = next_segment(walk);
-        if (status == STATUS_OK && reaches_backend(walk, &instrs[i]))
-            status =
-                issue(walk, instrs[i].op, instrs[i].id, instrs[i].stream, instrs[i].flags, NO_OP);
-        if (status != STATUS_OK)
-            return status;
+        next = due;
     }
-    return STATUS_OK;
+    return status == STATUS_OK ? walk_range(walk, next, section->end) : status;
 }
 
 static enum status issue_expanded(const struct walk *walk, const struct expanded *at)
 {
-    if (!instr_has_buffer(at->op))
-        return issue(walk, at->op, at->id, at->stream, at->flags, at->body_op);
+    if (!instr_has_buffer(at->op)) {
+        const struct instr instr = {
+            .op = (uint8_t)at->op, .stream = (uint8_t)at->stream, .flags = at->flags, .id = at->id};
+        return issue(walk->ops, walk->backend, &instr, walk->step, at->body_op, walk->err);
+    }
     if (!walk->ops->touch || at->op == INSTR_RECORD_STREAM)
         return STATUS_OK;
     return walk->ops->touch(walk->backend, at->id, at->bytes, at->stream, at->op == INSTR_FREE,

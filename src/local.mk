@@ -247,6 +247,7 @@ src_libcore_a_SOURCES = \
 	src/hash.h \
 	src/intern.c \
 	src/intern.h \
+	src/issue.h \
 	src/json.c \
 	src/json.h \
 	src/json_check.c \

@@ -305,6 +305,7 @@ struct program {
     uint32_t *frame_grads; /* the units' gradients, or NO_BUFFER */
     uint64_t *member_bytes;
     uint32_t n_instr, n_task, n_access, n_buffer, n_frame, n_frame_grad, n_member, n_event;
+    bool host_waits; /* some instruction is a HOST_WAIT */
     uint32_t
         n_expanded; /* ids of the expanded level: members of all buffers, slots of all frames */
 };

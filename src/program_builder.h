@@ -191,6 +191,7 @@ static inline void build_wait(struct program_builder *builder, enum stream strea
 static inline void build_host_wait(struct program_builder *builder, uint32_t event)
 {
     build_instr(builder, INSTR_HOST_WAIT, STREAM_C, 0, event);
+    builder->program->host_waits = true;
 }
 
 static inline void build_mark(struct program_builder *builder, enum phase phase, bool end)

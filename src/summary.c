@@ -3,26 +3,36 @@
  */
 #include "src/summary.h"
 
-/* What an instruction adds to the bytes alive, and how high above them it goes on the way. */
-static void summary_step(const struct program *program, const struct instr *instr, uint64_t *live,
-                         uint64_t *peak)
+struct bytes {
+    uint64_t live, peak;
+};
+
+static uint64_t higher(uint64_t a, uint64_t b)
 {
-    if (instr->op == INSTR_LAUNCH) {
-        const uint32_t id = program->tasks[instr->id].body;
-        if (id == NO_BODY)
-            return;
-        const struct body *body = &program->bodies->bodies[id];
-        if (*live + body->rise_bytes > *peak)
-            *peak = *live + body->rise_bytes;
-        *live += (uint64_t)body->net_bytes;
-        return;
+    return a > b ? a : b;
+}
+
+/* In numbers of its own: a search spends its time here. */
+static struct bytes walk(const struct program *program, const struct section *section,
+                         uint64_t live)
+{
+    const struct buffer *buffers = program->buffers;
+    const struct task *tasks = program->tasks;
+    const struct body *bodies = program->bodies->bodies;
+    const struct instr *end = program->instrs + section->end;
+    uint64_t peak = live;
+
+    for (const struct instr *at = program->instrs + section->begin; at < end; at++) {
+        if (at->op <= INSTR_FREE && (at->flags & INSTR_BY_BODY) == 0) {
+            live += at->op == INSTR_ALLOC ? buffers[at->id].bytes : -buffers[at->id].bytes;
+            peak = higher(peak, live);
+        } else if (at->op == INSTR_LAUNCH && tasks[at->id].body != NO_BODY) {
+            const struct body *body = &bodies[tasks[at->id].body];
+            peak = higher(peak, live + body->rise_bytes);
+            live += (uint64_t)body->net_bytes;
+        }
     }
-    if (instr->op > INSTR_FREE || (instr->flags & INSTR_BY_BODY) != 0)
-        return;
-    const uint64_t bytes = program->buffers[instr->id].bytes;
-    *live += instr->op == INSTR_ALLOC ? bytes : -bytes;
-    if (*live > *peak)
-        *peak = *live;
+    return (struct bytes){.live = live, .peak = peak};
 }
 
 void summary_of(const struct program *program, struct summary *out)
@@ -30,9 +40,8 @@ void summary_of(const struct program *program, struct summary *out)
     uint64_t live = 0;
 
     for (int s = 0; s < SECTION_N; s++) {
-        out->peak_bytes[s] = live;
-        for (uint32_t i = program->sections[s].begin; i < program->sections[s].end; i++)
-            summary_step(program, &program->instrs[i], &live, &out->peak_bytes[s]);
-        out->end_bytes[s] = live;
+        const struct bytes bytes = walk(program, &program->sections[s], live);
+        out->peak_bytes[s] = bytes.peak;
+        out->end_bytes[s] = live = bytes.live;
     }
 }

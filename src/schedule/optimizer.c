@@ -100,7 +100,7 @@ static uint32_t alloc_scalar(struct schedule *sched)
 /* The host reads a number off the device, and issues nothing until it has it. */
 void schedule_host_reads(struct schedule *sched)
 {
-    build_instr(&sched->build, INSTR_HOST_WAIT, 0, 0, build_record(&sched->build, STREAM_C));
+    build_host_wait(&sched->build, build_record(&sched->build, STREAM_C));
 }
 
 /* GradScaler: divide by the scale and look for what is not finite, on any rank; then the host
@@ -187,13 +187,15 @@ static uint32_t list_roots(const struct schedule *sched, uint64_t *bytes)
 static uint32_t update_temp(struct schedule *sched)
 {
     const enum optimizer optimizer = sched->plan->options.optimizer;
-    uint64_t *bytes = arena_array(sched->build.arena, uint64_t, sched->plan->model->n_param + 2);
-    uint64_t sum = 0;
+    uint64_t sum = 0, *bytes;
     uint32_t n = 0;
 
+    if (optimizer != OPTIMIZER_ADAMW_FOREACH && optimizer != OPTIMIZER_ADAMW_COMPOSER)
+        return NO_BUFFER;
+    bytes = arena_array(sched->build.arena, uint64_t, sched->plan->model->n_param + 2);
     if (optimizer == OPTIMIZER_ADAMW_FOREACH) {
         n = list_roots(sched, bytes);
-    } else if (optimizer == OPTIMIZER_ADAMW_COMPOSER) { /* in a loop, two for a tensor */
+    } else { /* in a loop, two for a tensor */
         bytes[0] = bytes[1] = largest_shard_bytes(sched);
         n = 2;
     }
