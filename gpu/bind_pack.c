@@ -157,7 +157,7 @@ static uint32_t n_member(const struct binding *of)
 
 static const struct unit_layout *unit_layout_of(const struct binding *of)
 {
-    return &of->bind->layout->units[of->task->unit];
+    return of->bind->layout->units[of->task->unit];
 }
 
 /* Shards, or what an integer reshard kept, into the rank's slice. */

@@ -9,7 +9,7 @@ struct member unit_member(const struct plan *plan, const struct layout *layout, 
     const uint32_t id = plan->unit_params[plan->units[unit].param + i];
     const struct param *param = &plan->model->params[id];
     struct member out = {.param = id,
-                         .place = &layout->params[layout->units[unit].param + i],
+                         .place = &layout->params[layout->units[unit]->param + i],
                          .policy = &plan->policy[id],
                          .before = 1,
                          .behind = 1};

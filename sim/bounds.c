@@ -404,7 +404,7 @@ static bool is_like(const struct bounds *b, uint32_t x, uint32_t y)
     const uint32_t n = a->last_segment - a->first_segment;
 
     if (!b->space->source.joins[x] || !b->space->source.joins[y] ||
-        program->layout->units[x].shape != program->layout->units[y].shape ||
+        program->layout->units[x]->shape != program->layout->units[y]->shape ||
         a->input_has_grad != c->input_has_grad || a->has_backward != c->has_backward ||
         n != c->last_segment - c->first_segment)
         return false;

@@ -23,10 +23,7 @@ struct price {
 
 struct unit_price {
     struct price price;
-    uint64_t elements;
-    uint16_t kernels;
-    uint32_t variant;
-    uint8_t dtype, comm;
+    uint64_t elements, rest; /* what was asked */
     bool known;
 };
 
@@ -168,7 +165,7 @@ static void body_from_prices(const struct pricing *p, const struct body *body, s
     }
 }
 
-static enum status price_body(struct pricing *p, const struct task *task, struct price *out,
+static enum status price_body(struct pricing *p, const struct task *task, const struct price **out,
                               struct err *err)
 {
     const struct body *body = &p->program->bodies->bodies[task->body];
@@ -180,7 +177,7 @@ static enum status price_body(struct pricing *p, const struct task *task, struct
     else if (!known->known)
         status = body_from_rates(p, task->body, &known->price, err);
     known->known = true;
-    *out = known->price;
+    *out = &known->price;
     return status;
 }
 
@@ -237,37 +234,36 @@ static int64_t last_of(int64_t ns, uint16_t kernels)
     return kernels > 1 ? (ns + kernels - 1) / kernels : ns;
 }
 
-static bool asks_same(const struct unit_price *known, const struct task *task, uint32_t variant)
+/* All that a task asks beside kind, unit and elements, in one number. */
+static uint64_t rest_of(const struct program *program, const struct task *task)
 {
-    return known->known && known->elements == task->elements && known->kernels == task->kernels &&
-           known->dtype == task->dtype && known->comm == task->comm && known->variant == variant;
+    return task->kernels | (uint64_t)task->dtype << 16 | (uint64_t)task->comm << 24 |
+           (uint64_t)cost_unit_variant(program, task) << 32;
 }
 
-static enum status price_unit_task(struct pricing *p, const struct task *task, struct price *out,
-                                   struct err *err)
+/* *out: until the next task of its kind. */
+static enum status price_unit_task(struct pricing *p, const struct task *task,
+                                   const struct price **out, struct err *err)
 {
     const struct layout *layout = p->program->layout;
     const uint32_t shape =
-        task->unit == NO_UNIT ? layout->n_shape : layout->units[task->unit].shape;
+        task->unit == NO_UNIT ? layout->n_shape : layout->units[task->unit]->shape;
     struct unit_price *known = &p->units[task->kind * (layout->n_shape + 1) + shape];
-    const uint32_t variant = cost_unit_variant(p->program, task);
-    int64_t ns = p->cluster->task_price_ns[task->kind];
+    const uint64_t rest = rest_of(p->program, task);
     enum status status = STATUS_OK;
 
-    if (!asks_same(known, task, variant)) {
+    if (!known->known || known->elements != task->elements || known->rest != rest) {
+        int64_t ns = p->cluster->task_price_ns[task->kind];
         if (!p->cluster->has_prices)
             status = cost_ns(task_s(p, task), true, &ns, err);
         *known = (struct unit_price){
             .price = {.ns = ns, .last_ns = last_of(ns, task->kernels)},
             .elements = task->elements,
-            .kernels = task->kernels,
-            .dtype = task->dtype,
-            .comm = task->comm,
+            .rest = rest,
             .known = true,
-            .variant = variant,
         };
     }
-    *out = known->price;
+    *out = &known->price;
     return status;
 }
 
@@ -277,15 +273,15 @@ static enum status price_tasks(struct pricing *p, int64_t *task_ns, int64_t *las
     for (uint32_t t = 0; t < p->program->n_task; t++) {
         const struct task *task = &p->program->tasks[t];
         const bool has_body = task->kind == TASK_FORWARD || task->kind == TASK_BACKWARD;
-        struct price price;
+        const struct price *price;
         const enum status status =
             has_body ? price_body(p, task, &price, err) : price_unit_task(p, task, &price, err);
         if (status) {
             err_prefix(err, "cluster '%s', %s", p->cluster->name, task_kind_name(task->kind));
             return status;
         }
-        task_ns[t] = price.ns;
-        last_ns[t] = price.last_ns;
+        task_ns[t] = price->ns;
+        last_ns[t] = price->last_ns;
     }
     return STATUS_OK;
 }
@@ -347,7 +343,7 @@ enum status cost_price(const struct cluster *cluster, enum spread spread,
                        struct err *err)
 {
     const uint32_t n_shape = program->layout->n_shape + 1;
-    int64_t *task_ns = arena_array(arena, int64_t, 2 * (size_t)program->n_task);
+    int64_t *task_ns = arena_take(arena, 2 * (size_t)program->n_task * sizeof *task_ns);
     int64_t *last_ns = task_ns + program->n_task;
     struct prices prices = {.task_ns = task_ns, .last_ns = last_ns};
     struct pricing p = {

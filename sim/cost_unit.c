@@ -257,7 +257,7 @@ double cost_unit_task_s(const struct cost_rates *r, const struct program *progra
         .r = r,
         .program = program,
         .task = task,
-        .unit = task->unit == NO_UNIT ? NULL : &program->layout->units[task->unit],
+        .unit = task->unit == NO_UNIT ? NULL : program->layout->units[task->unit],
         .own_kernels = program->plan->options.policy.behavior == BEHAVIOR_UNSHARD,
         .is_flat = program->plan->options.system == SYSTEM_FSDP1,
     };

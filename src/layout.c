@@ -27,34 +27,25 @@ struct param_layout param_layout_of(const struct param *param, uint8_t dim, uint
     };
 }
 
-static bool same_param(const struct plan *plan, uint32_t a, uint32_t b)
-{
-    const struct param *p = &plan->model->params[a], *q = &plan->model->params[b];
-    const struct param_policy *x = &plan->policy[a], *y = &plan->policy[b];
-    return p->numel == q->numel && x->shard_dim == y->shard_dim &&
-           p->shape[x->shard_dim] == q->shape[y->shard_dim] && x->storage == y->storage &&
-           x->compute == y->compute && x->grad == y->grad && x->reduce == y->reduce &&
-           x->has_grad == y->has_grad && x->trainable == y->trainable;
-}
-
 static bool same_params(const struct plan *plan, const struct unit *a, const struct unit *b)
 {
     if (a->n_param != b->n_param)
         return false;
     for (uint32_t i = 0; i < a->n_param; i++)
-        if (!same_param(plan, plan->unit_params[a->param + i], plan->unit_params[b->param + i]))
+        if (plan->like[plan->unit_params[a->param + i]] !=
+            plan->like[plan->unit_params[b->param + i]])
             return false;
     return true;
 }
 
-/* The unit before u whose parameters are the same, or -1. One candidate a shape is enough. */
-static int find_shape(const struct plan *plan, const struct layout *layout,
-                      const uint32_t *of_shape, uint32_t u)
+/* That of a unit before u whose parameters are the same, or NULL. One candidate a shape is enough. */
+static const struct unit_layout *find_shape(const struct plan *plan, const struct layout *layout,
+                                            const uint32_t *of_shape, uint32_t u)
 {
     for (uint32_t s = layout->n_shape; s-- > 0;)
         if (same_params(plan, &plan->units[of_shape[s]], &plan->units[u]))
-            return (int)of_shape[s];
-    return -1;
+            return layout->units[of_shape[s]];
+    return NULL;
 }
 
 static uint64_t round_up(uint64_t n, uint64_t multiple)
@@ -231,17 +222,16 @@ static enum status layout_unit(const struct plan *plan, const struct unit *unit,
 enum status layout_build(const struct plan *plan, struct arena *arena, struct layout *out,
                          struct err *err)
 {
-    struct layout layout = {.units = arena_array(arena, struct unit_layout, plan->n_unit + 1)};
-    uint32_t *of_shape = arena_array(arena, uint32_t, plan->n_unit + 1); /* first unit of a shape */
+    struct layout layout = {.units = arena_take(arena, (plan->n_unit + 1) * sizeof *layout.units)};
+    uint32_t *of_shape =
+        arena_take(arena, (plan->n_unit + 1) * sizeof *of_shape); /* its first unit */
     uint32_t n_param = 0, cap = 0;
 
     for (uint32_t u = 0; u < plan->n_unit; u++) {
-        struct unit_layout *unit = &layout.units[u];
-        const int same = find_shape(plan, &layout, of_shape, u);
-        if (same >= 0) {
-            *unit = layout.units[same];
+        layout.units[u] = find_shape(plan, &layout, of_shape, u);
+        if (layout.units[u])
             continue;
-        }
+        struct unit_layout *unit = arena_array(arena, struct unit_layout, 1);
         unit->param = n_param;
         unit->shape = layout.n_shape;
         n_param += plan->units[u].n_param;
@@ -250,6 +240,7 @@ enum status layout_build(const struct plan *plan, struct arena *arena, struct la
             layout_unit(plan, &plan->units[u], &layout.params[unit->param], unit, err);
         if (status != STATUS_OK)
             return status;
+        layout.units[u] = unit;
         of_shape[layout.n_shape++] = u;
     }
     *out = layout;

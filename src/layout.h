@@ -71,17 +71,17 @@ struct unit_layout {
     uint8_t n_cast, n_bucket;
     struct cast_group casts[MAX_CAST_GROUPS];
     struct bucket buckets[MAX_BUCKETS];
-    uint32_t n_crosswise;     /* parameters cut along another dimension than 0 */
-    uint64_t crosswise_bytes; /* of these, unsharded, in the dtypes of compute */
-    uint32_t n_trained;       /* parameters that have a gradient */
-    uint32_t n_updated;       /* these, and what is reduced as zeros: the optimizer moves both */
+    uint32_t n_crosswise;      /* parameters cut along another dimension than 0 */
+    uint64_t crosswise_bytes;  /* of these, unsharded, in the dtypes of compute */
+    uint32_t n_trained;        /* parameters that have a gradient */
+    uint32_t n_updated;        /* these, and what is reduced as zeros: the optimizer moves both */
     uint64_t updated_elements; /* of a rank's shards of all that */
     uint64_t grad_bytes;       /* their unsharded gradients, as autograd yields them */
 };
 
 struct layout {
     struct param_layout *params;
-    struct unit_layout *units;
+    const struct unit_layout **units; /* by unit; units of one shape share one */
     uint32_t n_shape;
 };
 

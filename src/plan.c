@@ -85,6 +85,35 @@ static enum status check_length(const struct plan *plan, struct err *err)
                    plan->options.accum, plan->n_segment, PLAN_MAX_UNROLLED);
 }
 
+/* Whether a layout is the same with either parameter. */
+static bool are_alike(const struct plan *plan, uint32_t a, uint32_t b)
+{
+    const struct param *p = &plan->model->params[a], *q = &plan->model->params[b];
+    const struct param_policy *x = &plan->policy[a], *y = &plan->policy[b];
+    return p->numel == q->numel && x->shard_dim == y->shard_dim &&
+           p->shape[x->shard_dim] == q->shape[y->shard_dim] && x->storage == y->storage &&
+           x->compute == y->compute && x->grad == y->grad && x->reduce == y->reduce &&
+           x->has_grad == y->has_grad && x->trainable == y->trainable;
+}
+
+/* Once for all layouts. A deep model has few kinds of parameters. */
+static const uint32_t *find_alike(const struct plan *plan, struct arena *arena)
+{
+    const uint32_t n = plan->model->n_param;
+    uint32_t *like = arena_take(arena, n * sizeof *like);
+    uint32_t *first = arena_take(arena, n * sizeof *first), n_first = 0; /* of each kind */
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t k = 0;
+        while (k < n_first && !are_alike(plan, first[k], i))
+            k++;
+        if (k == n_first)
+            first[n_first++] = i;
+        like[i] = first[k];
+    }
+    return like;
+}
+
 /* Units, once the plan has everything else. */
 static enum status resolve_units(struct plan *plan, struct arena *arena, struct err *err)
 {
@@ -125,6 +154,8 @@ enum status plan_resolve(const struct model *model, const struct plan_options *o
     if (!status)
         status = policy_resolve(model, &plan.options.policy, arena, &policy, err);
     plan.policy = policy;
+    if (!status)
+        plan.like = find_alike(&plan, arena);
     if (!status)
         status = resolve_units(&plan, arena, err);
     if (!status)

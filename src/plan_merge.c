@@ -3,6 +3,8 @@
  */
 #include "src/plan_merge.h"
 
+#include <string.h>
+
 struct merge {
     const struct merge_source *source;
     const struct plan *fine;
@@ -128,9 +130,13 @@ static void make_units(struct merge *m, const uint16_t *group_of)
 static void add_params(const struct merge *m, struct unit *to, const struct unit *part)
 {
     const uint32_t *rank = m->source->rank, *from = &m->fine->unit_params[part->param];
-    uint32_t *params = &m->plan->unit_params[to->param];
+    uint32_t *params = &m->plan->unit_params[to->param], i = 0;
 
-    for (uint32_t i = 0; i < part->n_param; i++) {
+    if (to->n_param == 0 || rank[params[to->n_param - 1]] < rank[from[0]]) {
+        memcpy(params + to->n_param, from, part->n_param * sizeof *from);
+        to->n_param += i = part->n_param;
+    }
+    for (; i < part->n_param; i++) {
         uint32_t at = to->n_param++;
         for (; at > 0 && rank[params[at - 1]] > rank[from[i]]; at--)
             params[at] = params[at - 1];

@@ -206,7 +206,7 @@ static uint64_t hash_plan(const struct program *p, uint64_t hash)
     hash = hash_add(hash_add(hash, p->plan->world), p->plan->gpus_per_node);
     hash = hash_add(hash_add(hash, p->plan->shard_ranks), p->plan->options.policy.behavior);
     for (uint32_t u = 0; u < p->plan->n_unit; u++)
-        hash = hash_unit(p->layout, &p->layout->units[u], hash);
+        hash = hash_unit(p->layout, p->layout->units[u], hash);
     for (uint32_t i = 0; i < p->n_frame; i++)
         hash = hash_grad_places(p, &p->frames[i], hash);
     return hash;

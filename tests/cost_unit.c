@@ -143,7 +143,8 @@ static const struct unit_case cases[] = {
 static double seconds_of(const struct cost_rates *rates, const struct unit_case *c)
 {
     struct plan plan = {.shard_ranks = c->shard_ranks ? c->shard_ranks : 8};
-    struct layout layout = {.units = (struct unit_layout *)&c->unit};
+    const struct unit_layout *unit = &c->unit;
+    struct layout layout = {.units = &unit};
     struct buffer buffers[4] = {{0}};
     struct access accesses[4] = {{0}};
     struct task task = c->task;

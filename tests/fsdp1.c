@@ -297,7 +297,7 @@ static void constructor(void)
         place_program(&made.program, &config, &made.arena, &placement);
         const struct alloc_stats *init = &placement.init.stats;
         const uint64_t shards = 4 * made.model.n_element / cases[i].ranks;
-        const uint64_t root = 4 * made.layout.units[0].elements;
+        const uint64_t root = 4 * made.layout.units[0]->elements;
         is_int(init->requested, shards, "%s: shards are born", cases[i].name);
         is_int(init->peak_requested, shards + cases[i].copies * root,
                "%s: beside the root's parameters and their row", cases[i].name);

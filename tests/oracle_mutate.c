@@ -252,7 +252,7 @@ static void mutate_case(const struct oracle_case *of, struct oracle_plan *plan, 
         .state = &tally->state,
     };
     for (uint32_t u = 0; u < plan->prepared.plan.n_unit; u++) {
-        const struct unit_layout *unit = &plan->prepared.layout.units[u];
+        const struct unit_layout *unit = plan->prepared.layout.units[u];
         if (unit->param + unit->n_param > s.n_param)
             s.n_param = unit->param + unit->n_param;
     }

@@ -100,7 +100,7 @@ static unsigned grad_dtypes(const struct prepared *prepared, const struct task *
 {
     const struct plan *plan = &prepared->plan;
     const struct unit *unit = &plan->units[task->unit];
-    const struct unit_layout *layout = &prepared->layout.units[task->unit];
+    const struct unit_layout *layout = prepared->layout.units[task->unit];
     unsigned dtypes = 0;
 
     for (uint32_t i = 0; i < unit->n_param; i++)
@@ -166,7 +166,7 @@ static void project_instr(struct projector *p, const struct instr *instr)
 static void project_param(struct projector *p, uint32_t u, uint32_t i, struct oracle_param *out)
 {
     const struct plan *plan = &p->prepared->plan;
-    const struct unit_layout *unit = &p->prepared->layout.units[u];
+    const struct unit_layout *unit = p->prepared->layout.units[u];
     const struct param_layout *place = &p->prepared->layout.params[unit->param + i];
     const struct param *param = &plan->model->params[plan->unit_params[plan->units[u].param + i]];
 

@@ -194,7 +194,7 @@ static void watch_collective(struct watch *watch, const struct submission *submi
         see(watch, BORDER_REDUCES, dtype == DTYPE_FP32, "a scalar");
         return;
     }
-    const struct unit_layout *unit = &watch->program->layout->units[task->unit];
+    const struct unit_layout *unit = watch->program->layout->units[task->unit];
     const char *name = watch->program->plan->units[task->unit].name;
     if (task->kind == TASK_ALL_GATHER)
         see(watch, BORDER_GATHERS, dtype == unit->wire, name);

@@ -56,7 +56,7 @@ static struct task *launch(struct toy *toy, enum task_kind kind, enum stream str
     struct task *task = build_launch(&toy->build, kind, stream, (uint16_t)(b + 1));
     if (task_kind_is_collective(kind)) {
         task->comm = COMM_SHARD;
-        task->elements = toy->made.layout.units[b + 1].padded_elements;
+        task->elements = toy->made.layout.units[b + 1]->padded_elements;
     }
     return task;
 }

@@ -28,12 +28,12 @@ struct check {
 static bool next_unit(const struct check *check, bool *done, uint32_t *u, struct eligible_unit *out)
 {
     const struct plan *plan = &check->prepared.plan;
-    while (*u < plan->n_unit && done[check->prepared.layout.units[*u].shape])
+    while (*u < plan->n_unit && done[check->prepared.layout.units[*u]->shape])
         ++*u;
     if (*u == plan->n_unit)
         return false;
     const struct unit *unit = &plan->units[*u];
-    done[check->prepared.layout.units[*u].shape] = true;
+    done[check->prepared.layout.units[*u]->shape] = true;
     *out = (struct eligible_unit){.name = unit->name,
                                   .model = plan->model,
                                   .policy = plan->policy,
@@ -124,7 +124,7 @@ static void count(struct check *check)
         check->n_mixed += plan->policy[i].managed && plan->policy[i].compute != plan->param_dtype;
     }
     for (uint32_t u = 0; u < plan->n_unit; u++)
-        check->n_mixed_unit += check->prepared.layout.units[u].wire == DTYPE_U8;
+        check->n_mixed_unit += check->prepared.layout.units[u]->wire == DTYPE_U8;
 }
 
 /* ---- text --------------------------------------------------------------------------------- */

@@ -43,9 +43,9 @@ static void record_units(const struct sim_report *report, struct arena *arena, s
             params[i] = plan->model->params[plan->unit_params[unit->param + i]].name;
         out->units[u] = (struct run_unit){
             .name = unit->name,
-            .elements = layout->units[u].elements,
-            .padded_elements = layout->units[u].padded_elements,
-            .shard_elements = layout->units[u].shard_elements,
+            .elements = layout->units[u]->elements,
+            .padded_elements = layout->units[u]->padded_elements,
+            .shard_elements = layout->units[u]->shard_elements,
             .reshard_after_forward = unit->reshard_after_forward,
             .params = params,
             .n_param = unit->n_param,

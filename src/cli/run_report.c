@@ -236,7 +236,7 @@ static void see_buffer(struct run_report *report, const struct buffer *buffer)
         const uint32_t param = plan->unit_params[unit->param + i];
         const struct param_policy *policy = &plan->policy[param];
         const struct param_layout *place =
-            &program->layout->params[program->layout->units[buffer->unit].param + i];
+            &program->layout->params[program->layout->units[buffer->unit]->param + i];
         struct seen_dtypes *seen = &report->dtypes[param];
         if (buffer->role == ROLE_SHARD)
             seen->storage = seen_dtype(buffer_member_bytes(program, buffer, i),
@@ -254,7 +254,7 @@ static void see_buffer(struct run_report *report, const struct buffer *buffer)
 static void see_reduced(struct run_report *report, const struct task *task)
 {
     const struct plan *plan = program_of(report)->plan;
-    const struct unit_layout *layout = &program_of(report)->layout->units[task->unit];
+    const struct unit_layout *layout = program_of(report)->layout->units[task->unit];
 
     for (uint32_t i = 0; i < plan->units[task->unit].n_param; i++)
         if (program_of(report)->layout->params[layout->param + i].bucket == task->bucket)

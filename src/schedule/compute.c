@@ -4,6 +4,34 @@
  */
 #include "src/schedule/pieces.h"
 
+/* The task that first fills a lasting group, one kernel a member. */
+static uint32_t init_task(struct schedule *sched, uint16_t unit, uint32_t buffer, enum dtype dtype)
+{
+    const struct buffer *filled = &sched->build.program->buffers[buffer];
+    struct task *task = build_task(&sched->build, TASK_INIT, STREAM_C, unit);
+
+    task->dtype = (uint8_t)dtype;
+    task->elements = filled->bytes / dtype_bytes(dtype);
+    task->kernels = (uint16_t)filled->n_member;
+    build_access(&sched->build, buffer, ACCESS_WRITE);
+    return sched->build.program->n_task - 1;
+}
+
+/* They come before the section, so that a repetition of it leaves them out. */
+static void make_init_tasks(struct schedule *sched)
+{
+    for (uint32_t u = 0; u < sched->plan->n_unit; u++) {
+        const struct unit_layout *unit = layout_of(sched, u);
+        struct unit_state *state = &sched->units[u];
+        state->init_shard =
+            init_task(sched, (uint16_t)u, state->shard, (enum dtype)unit->casts[0].storage);
+        if (state->states != NO_BUFFER)
+            state->init_states = init_task(sched, (uint16_t)u, state->states, DTYPE_FP32);
+    }
+    if (sched->ignored != NO_BUFFER)
+        sched->init_ignored = init_task(sched, NO_UNIT, sched->ignored, DTYPE_U8);
+}
+
 /* As to_empty() makes them of a model on the meta device that is sharded already. */
 static void bear_shards(struct schedule *sched)
 {
@@ -15,6 +43,7 @@ static void bear_shards(struct schedule *sched)
 
 void schedule_init_shards(struct schedule *sched)
 {
+    make_init_tasks(sched);
     build_section_begin(&sched->build, SECTION_INIT);
     build_mark(&sched->build, PHASE_INIT, false);
     if (is_fsdp1(sched))
@@ -35,12 +64,12 @@ static bool uses_gemm(const struct schedule *sched, unsigned thread)
     const struct body_table *bodies = sched->bodies;
     bool uses = false;
 
-    for (uint32_t s = 0; s <= sched->plan->n_segment; s++) {
+    for (uint32_t s = 0; s <= sched->plan->n_segment && !uses; s++) {
         const uint32_t of = s == sched->plan->n_segment
                                 ? bodies->of_loss
                                 : segment_pair(bodies, &sched->plan->segments[s]);
         const struct body_pair *pair = &bodies->pairs[of];
-        uses |= bodies->bodies[thread == 0 ? pair->forward : pair->backward].uses_gemm;
+        uses = bodies->bodies[thread == 0 ? pair->forward : pair->backward].uses_gemm;
     }
     return uses;
 }

@@ -244,7 +244,7 @@ static void reduce_whole(struct schedule *sched, uint32_t u)
 {
     const enum dtype dtype = reduce_dtype_of(sched, u);
     const enum dtype storage = (enum dtype)layout_of(sched, u)->buckets[0].storage;
-    const struct divide divide = schedule_divide(sched, dtype);
+    const struct divide divide = sched->divides[dtype];
     uint32_t grad = sched->units[u].grads;
 
     if (dtype != sched->plan->param_dtype)

@@ -126,19 +126,6 @@ static uint32_t lasting_buffer(struct schedule *sched, uint32_t buffer)
     return buffer;
 }
 
-/* The task that first fills a lasting group, one kernel a member. */
-static uint32_t init_task(struct schedule *sched, uint16_t unit, uint32_t buffer, enum dtype dtype)
-{
-    const struct buffer *filled = &sched->build.program->buffers[buffer];
-    struct task *task = build_task(&sched->build, TASK_INIT, STREAM_C, unit);
-
-    task->dtype = (uint8_t)dtype;
-    task->elements = filled->bytes / dtype_bytes(dtype);
-    task->kernels = (uint16_t)filled->n_member;
-    build_access(&sched->build, buffer, ACCESS_WRITE);
-    return sched->build.program->n_task - 1;
-}
-
 static void make_states(struct schedule *sched, uint32_t u)
 {
     const struct shape_members *shape = members_of(sched, u);
@@ -150,7 +137,6 @@ static void make_states(struct schedule *sched, uint32_t u)
     state->states =
         lasting_buffer(sched, build_group(&sched->build, ROLE_STATE, STREAM_C, (uint16_t)u,
                                           shape->states, shape->n_states, shape->states_bytes));
-    state->init_states = init_task(sched, (uint16_t)u, state->states, DTYPE_FP32);
 }
 
 /* Parameters that fully_shard was told to ignore: whole on each rank, in their storage dtype. */
@@ -167,7 +153,6 @@ static void make_ignored(struct schedule *sched)
         return;
     sched->ignored =
         lasting_buffer(sched, build_buffer(&sched->build, ROLE_IGNORED, STREAM_C, NO_UNIT, bytes));
-    sched->init_ignored = init_task(sched, NO_UNIT, sched->ignored, DTYPE_U8);
 }
 
 /* What lives to the end of the run is made ahead of every section; where it is born they say. */
@@ -180,8 +165,6 @@ static void make_lasting(struct schedule *sched)
             lasting_buffer(sched, build_group(&sched->build, ROLE_SHARD, STREAM_C, (uint16_t)u,
                                               members_of(sched, u)->shard,
                                               members_of(sched, u)->n_shard, unit->shard_bytes));
-        state->init_shard =
-            init_task(sched, (uint16_t)u, state->shard, (enum dtype)unit->casts[0].storage);
         make_states(sched, u);
     }
     make_ignored(sched);
@@ -199,6 +182,14 @@ static void clear_unit(struct unit_state *unit)
         unit->buckets[b] = (struct bucket_state){NO_BUFFER, NO_BUFFER, NO_BUFFER, NO_EVENT};
 }
 
+static struct divide divide_in(const struct plan *plan, enum dtype dtype)
+{
+    if (plan->options.system == SYSTEM_FSDP1)
+        return divide_around_sums((double)plan->world);
+    return divide_of(dtype, plan->options.divide_factor, plan->shard_ranks, plan->options.replicas,
+                     plan->options.force_sum);
+}
+
 void schedule_init(struct schedule *sched, const struct plan *plan, const struct layout *layout,
                    const struct body_table *bodies, struct arena *arena, struct program *program)
 {
@@ -214,6 +205,8 @@ void schedule_init(struct schedule *sched, const struct plan *plan, const struct
     };
     program_builder_init(&sched->build, plan, layout, bodies, arena, program);
     memset(sched->post_event, 0xff, sizeof sched->post_event);
+    for (unsigned dtype = 0; dtype < DTYPE_N; dtype++)
+        sched->divides[dtype] = divide_in(plan, (enum dtype)dtype);
     for (uint32_t u = 0; u < plan->n_unit; u++)
         clear_unit(&sched->units[u]);
     prepare_shapes(sched, arena);

@@ -83,6 +83,7 @@ struct schedule {
     uint32_t workspace[2];          /* of the forward thread and of autograd's; scope RUN */
     bool has_workspace[2];
     struct free_events frees;
+    struct divide divides[DTYPE_N]; /* of what is reduced in a dtype */
 };
 
 /* pieces.c */
@@ -91,7 +92,7 @@ void schedule_init(struct schedule *sched, const struct plan *plan, const struct
 
 static inline const struct unit_layout *layout_of(const struct schedule *sched, uint32_t u)
 {
-    return &sched->layout->units[u];
+    return sched->layout->units[u];
 }
 
 static inline const struct shape_members *members_of(const struct schedule *sched, uint32_t u)
@@ -181,7 +182,6 @@ void schedule_fill_zeros(struct schedule *sched, uint32_t u);
 void schedule_reduce(struct schedule *sched, uint32_t u);
 void schedule_reduce_scatter(struct schedule *sched, uint32_t u, uint32_t bucket, uint32_t in,
                              uint32_t out);
-struct divide schedule_divide(const struct schedule *sched, enum dtype dtype);
 void schedule_pre_divide(struct schedule *sched, uint32_t u, uint32_t bucket, uint32_t in,
                          double divisor);
 void schedule_drain_reduce_in(struct schedule *sched, uint32_t keep);

@@ -153,7 +153,7 @@ void schedule_post_reduce(struct schedule *sched, uint32_t u, uint32_t b, uint32
 {
     const struct bucket *bucket = &layout_of(sched, u)->buckets[b];
     struct bucket_state *state = &sched->units[u].buckets[b];
-    const struct divide divide = schedule_divide(sched, (enum dtype)bucket->dtype);
+    const struct divide divide = sched->divides[bucket->dtype];
     const enum stream stream = has_replicas(sched) ? STREAM_AR : STREAM_RS;
 
     if (stays_partial(sched)) {

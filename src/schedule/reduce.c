@@ -155,15 +155,6 @@ static uint32_t pack(struct schedule *sched, uint32_t u, uint32_t b, const struc
     return in;
 }
 
-struct divide schedule_divide(const struct schedule *sched, enum dtype dtype)
-{
-    const struct plan *plan = sched->plan;
-    if (is_fsdp1(sched))
-        return divide_around_sums((double)plan->world);
-    return divide_of(dtype, plan->options.divide_factor, plan->shard_ranks, plan->options.replicas,
-                     plan->options.force_sum);
-}
-
 static void launch_divide(struct schedule *sched, uint32_t u, uint32_t b, double divisor)
 {
     const struct bucket *bucket = &layout_of(sched, u)->buckets[b];
@@ -204,7 +195,7 @@ void schedule_reduce_scatter(struct schedule *sched, uint32_t u, uint32_t b, uin
 {
     const struct bucket *bucket = &layout_of(sched, u)->buckets[b];
     const bool alone = sched->plan->shard_ranks == 1;
-    const struct divide divide = schedule_divide(sched, (enum dtype)bucket->dtype);
+    const struct divide divide = sched->divides[bucket->dtype];
 
     if (divide.pre != 1)
         schedule_pre_divide(sched, u, b, in, divide.pre);
