@@ -234,11 +234,22 @@ static int64_t last_of(int64_t ns, uint16_t kernels)
     return kernels > 1 ? (ns + kernels - 1) / kernels : ns;
 }
 
+/* Tasks of one kind, unit and size that cost differently: what their accesses say of them. */
+static uint32_t variant_of(const struct program *program, const struct task *task)
+{
+    const struct access *first = &program->accesses[task->access];
+
+    if (task->n_access == 0)
+        return 0;
+    return program->buffers[first->buffer].role | task->n_access << 8 |
+           (uint32_t)first[task->n_access - 1].mode << 16 | (uint32_t)task->bucket << 24;
+}
+
 /* All that a task asks beside kind, unit and elements, in one number. */
 static uint64_t rest_of(const struct program *program, const struct task *task)
 {
     return task->kernels | (uint64_t)task->dtype << 16 | (uint64_t)task->comm << 24 |
-           (uint64_t)cost_unit_variant(program, task) << 32;
+           (uint64_t)variant_of(program, task) << 32;
 }
 
 /* *out: until the next task of its kind. */

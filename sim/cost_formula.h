@@ -36,8 +36,6 @@ double cost_copy_s(const struct cost_rates *r, double launches, double bytes, do
 /* Section 3.1: one task of a unit that is neither a body nor a collective, by what it moves. */
 double cost_unit_task_s(const struct cost_rates *r, const struct program *program,
                         const struct task *task);
-/* Tasks of one kind, unit and size that cost differently: what their accesses say of them. */
-uint32_t cost_unit_variant(const struct program *program, const struct task *task);
 
 /* Section 4. bytes: the full message; W = nodes * gpus_per_node. */
 double cost_collective_s(const struct cost_rates *r, const struct collective_row *row, double bytes,

@@ -32,16 +32,6 @@ static enum buffer_role first_role(const struct program *program, const struct t
     return (enum buffer_role)program->buffers[first_access(program, task)->buffer].role;
 }
 
-uint32_t cost_unit_variant(const struct program *program, const struct task *task)
-{
-    const struct access *last = &program->accesses[task->access + task->n_access - 1];
-
-    if (task->n_access == 0)
-        return 0;
-    return (uint32_t)first_role(program, task) | task->n_access << 8 | (uint32_t)last->mode << 16 |
-           (uint32_t)task->bucket << 24;
-}
-
 /* Bytes at this share, or at that of our own kernels. */
 static double moved_s(const struct unit_task *t, double bytes, double fraction)
 {

@@ -4,6 +4,7 @@
 #ifndef SRC_DTYPE_H
 #define SRC_DTYPE_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -21,7 +22,17 @@ enum dtype {
         DTYPE_N
 };
 
-uint64_t dtype_bytes(enum dtype dtype);
+static inline uint64_t dtype_bytes(enum dtype dtype)
+{
+    static const uint8_t sizes[] = {
+#define X(id, name, bytes) bytes,
+        DTYPES(X)
+#undef X
+    };
+    assert(dtype < DTYPE_N);
+    return sizes[dtype];
+}
+
 const char *dtype_name(enum dtype dtype);
 
 #endif

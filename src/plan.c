@@ -114,6 +114,16 @@ static const uint32_t *find_alike(const struct plan *plan, struct arena *arena)
     return like;
 }
 
+static uint64_t ignored_bytes(const struct plan *plan)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < plan->model->n_param; i++)
+        if (!plan->policy[i].managed)
+            bytes += plan->model->params[i].numel * dtype_bytes(plan->policy[i].storage);
+    return bytes;
+}
+
 /* Units, once the plan has everything else. */
 static enum status resolve_units(struct plan *plan, struct arena *arena, struct err *err)
 {
@@ -154,8 +164,10 @@ enum status plan_resolve(const struct model *model, const struct plan_options *o
     if (!status)
         status = policy_resolve(model, &plan.options.policy, arena, &policy, err);
     plan.policy = policy;
-    if (!status)
+    if (!status) {
         plan.like = find_alike(&plan, arena);
+        plan.ignored_bytes = ignored_bytes(&plan);
+    }
     if (!status)
         status = resolve_units(&plan, arena, err);
     if (!status)

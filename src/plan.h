@@ -191,6 +191,7 @@ struct plan {
     uint64_t world, gpus_per_node;
     uint64_t shard_ranks; /* that a parameter is cut over: world / replicas, neighbours */
     const struct param_policy *policy;    /* by parameter of the model */
+    uint64_t ignored_bytes;               /* of what fully_shard was told to ignore */
     const uint32_t *like;                 /* by parameter: the first one of its sizes and policy */
     enum dtype param_dtype, reduce_dtype; /* of most; policy has each parameter's own */
     struct unit *units;

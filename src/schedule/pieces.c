@@ -142,17 +142,12 @@ static void make_states(struct schedule *sched, uint32_t u)
 /* Parameters that fully_shard was told to ignore: whole on each rank, in their storage dtype. */
 static void make_ignored(struct schedule *sched)
 {
-    const struct model *model = sched->plan->model;
-    uint64_t bytes = 0;
+    const uint64_t bytes = sched->plan->ignored_bytes;
 
     sched->ignored = NO_BUFFER;
-    for (uint32_t i = 0; i < model->n_param; i++)
-        if (!sched->plan->policy[i].managed)
-            bytes += model->params[i].numel * dtype_bytes(sched->plan->policy[i].storage);
-    if (bytes == 0)
-        return;
-    sched->ignored =
-        lasting_buffer(sched, build_buffer(&sched->build, ROLE_IGNORED, STREAM_C, NO_UNIT, bytes));
+    if (bytes > 0)
+        sched->ignored = lasting_buffer(
+            sched, build_buffer(&sched->build, ROLE_IGNORED, STREAM_C, NO_UNIT, bytes));
 }
 
 /* What lives to the end of the run is made ahead of every section; where it is born they say. */
