@@ -349,35 +349,59 @@ static void take_rates(struct pricing *p)
     p->straggler_factor = cost_straggler_factor(&p->rates, (double)p->program->plan->world);
 }
 
-enum status cost_price(const struct cluster *cluster, enum spread spread,
-                       const struct program *program, struct arena *arena, struct prices *out,
-                       struct err *err)
+static struct pricing pricing_of(const struct cluster *cluster, enum spread spread,
+                                 const struct program *program, struct arena *arena)
 {
-    const uint32_t n_shape = program->layout->n_shape + 1;
-    int64_t *task_ns = arena_take(arena, 2 * (size_t)program->n_task * sizeof *task_ns);
-    int64_t *last_ns = task_ns + program->n_task;
-    struct prices prices = {.task_ns = task_ns, .last_ns = last_ns};
-    struct pricing p = {
+    const size_t n_shape = program->layout->n_shape + 1;
+
+    return (struct pricing){
         .cluster = cluster,
         .program = program,
         .spread = spread,
         .bodies = arena_array(arena, struct body_price, program->bodies->n_body),
-        .units = arena_array(arena, struct unit_price, (size_t)TASK_KIND_N * n_shape),
+        .units = arena_array(arena, struct unit_price, TASK_KIND_N * n_shape),
     };
+}
+
+static enum status price_program(struct pricing *p, struct arena *arena, struct prices *out,
+                                 struct err *err)
+{
+    const struct program *program = p->program;
+    int64_t *task_ns = arena_take(arena, 2 * (size_t)program->n_task * sizeof *task_ns);
+    int64_t *last_ns = task_ns + program->n_task;
+    struct prices prices = {.task_ns = task_ns, .last_ns = last_ns};
     enum status status;
 
-    if ((status = check_plan(cluster, program->plan, err)))
+    if ((status = check_plan(p->cluster, program->plan, err)))
         return status;
-    if (!cluster->has_prices)
-        take_rates(&p);
-    if ((status = price_tasks(&p, task_ns, last_ns, err)))
+    if (!p->cluster->has_prices)
+        take_rates(p);
+    if ((status = price_tasks(p, task_ns, last_ns, err)))
         return status;
-    if ((status = price_host(&p, &prices, err))) {
-        err_prefix(err, "cluster '%s', host", cluster->name);
+    if ((status = price_host(p, &prices, err))) {
+        err_prefix(err, "cluster '%s', host", p->cluster->name);
         return status;
     }
-    if (!cluster->has_prices)
-        prices.left = cost_tables_left(cluster, program, &p.extent, p.row_readers, arena);
     *out = prices;
     return STATUS_OK;
+}
+
+enum status cost_price_times(const struct cluster *cluster, enum spread spread,
+                             const struct program *program, struct arena *arena, struct prices *out,
+                             struct err *err)
+{
+    struct pricing p = pricing_of(cluster, spread, program, arena);
+    return price_program(&p, arena, out, err);
+}
+
+enum status cost_price(const struct cluster *cluster, enum spread spread,
+                       const struct program *program, struct arena *arena, struct prices *out,
+                       struct err *err)
+{
+    struct pricing p = pricing_of(cluster, spread, program, arena);
+    const enum status status = price_program(&p, arena, out, err);
+
+    if (status == STATUS_OK && !cluster->has_prices)
+        out->left = cost_tables_left(cluster, program, &p.extent, p.row_readers, arena);
+    return status;
 }

@@ -46,6 +46,11 @@ enum status cost_price(const struct cluster *cluster, enum spread spread,
                        const struct program *program, struct arena *arena, struct prices *out,
                        struct err *err);
 
+/* The same for a search: nothing is said of what left its tables, and nothing but the arena is used. */
+enum status cost_price_times(const struct cluster *cluster, enum spread spread,
+                             const struct program *program, struct arena *arena, struct prices *out,
+                             struct err *err);
+
 /* A paragraph of all; nothing where the list is empty. */
 void tables_left_text(const struct tables_left *left, struct text *out);
 /* Adds what the list does not have yet; the arena takes copies. */

@@ -77,7 +77,7 @@ static enum status judge_three(struct judge *judge, const struct plan *plan, int
 
     judge->count.three++;
     schedule_program(plan, &judge->layout, judge->bodies, &judge->scratch, &program);
-    status = cost_price(judge->cluster, SPREAD_MID, &program, &judge->scratch, &prices, err);
+    status = cost_price_times(judge->cluster, SPREAD_MID, &program, &judge->scratch, &prices, err);
     if (status == STATUS_OK)
         status = simulate(&program, &prices, NULL, &judge->scratch, &time, NULL, err);
     if (status == STATUS_OK)
@@ -167,7 +167,8 @@ enum status judge_plan(struct judge *judge, const struct plan *plan, struct judg
         return status;
     judge->count.all++;
     schedule_fsdp2_steady(plan, &judge->layout, judge->bodies, arena, &judge->program);
-    status = cost_price(judge->cluster, SPREAD_MID, &judge->program, arena, &judge->prices, err);
+    status =
+        cost_price_times(judge->cluster, SPREAD_MID, &judge->program, arena, &judge->prices, err);
     if (status == STATUS_OK)
         status = judge_one(judge, &tells, &step_ns, err);
     if (status == STATUS_OK && !tells)

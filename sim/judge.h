@@ -31,7 +31,7 @@ struct judged {
 struct judge *judge_new(const struct cluster *cluster, const struct body_table *bodies);
 void judge_free(struct judge *judge);
 
-/* A plan of FSDP2. STATUS_INPUT, STATUS_USAGE: as layout_build() and cost_price(). */
+/* A plan of FSDP2. STATUS_INPUT, STATUS_USAGE: as layout_build() and cost_price_times(). */
 enum status judge_plan(struct judge *judge, const struct plan *plan, struct judged *out,
                        struct err *err);
 

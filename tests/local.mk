@@ -208,6 +208,7 @@ c_tests = \
 	tests/plan_picture.t \
 	tests/plan_property.t \
 	tests/judge.t \
+	tests/judge_heap.t \
 	tests/space.t \
 	tests/bounds.t \
 	tests/search.t \
@@ -347,6 +348,8 @@ tests_plan_errors_t_SOURCES = tests/plan_errors.c
 tests_plan_picture_t_SOURCES = tests/plan_picture.c
 tests_plan_property_t_SOURCES = tests/plan_property.c
 tests_judge_t_SOURCES = tests/judge.c
+tests_judge_heap_t_SOURCES = tests/judge_heap.c
+tests_judge_heap_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 tests_space_t_SOURCES = tests/space.c
 tests_bounds_t_SOURCES = tests/bounds.c
 tests_search_t_SOURCES = tests/search.c
