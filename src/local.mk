@@ -12,6 +12,7 @@ src_libcli_a_SOURCES = \
 	src/cli/bench_host.h \
 	src/cli/bench_pack.c \
 	src/cli/bench_run.c \
+	src/cli/bench_search.c \
 	src/cli/bench_sim.c \
 	src/cli/bench_step.c \
 	src/cli/bench_store.c \

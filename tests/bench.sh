@@ -25,6 +25,8 @@ while read -r bench keys; do
 done <<END
 host instructions tasks pack_same_l2_percent pack_narrow_l3_percent pack_widen_ram_percent \
 host_instr_us host_instr_wall_us overlap_block_percent overlap_ahead_percent
+search plans candidates_per_s candidates_per_cpu_s placed_per_s placed_per_cpu_s jobs_2_percent \
+jobs_2_cpu_percent gpus_10k_percent search_100k_ms search_100k_cpu_ms peak_mb
 sim instructions placed_steps verify_us engine_us place_us candidate_us
 store tasks samples large_tasks run_10k_ms run_10k_cpu_ms task_rows_per_s task_rows_per_cpu_s \
 history_list_ms history_list_cpu_ms

@@ -20,6 +20,7 @@ static const struct {
     [BENCH_PER_S] = {0, 0, '>'},
     [BENCH_PERCENT] = {1, 3, '>'},
     [BENCH_PERCENT_AT_MOST] = {1, 3, '<'},
+    [BENCH_MB] = {0, 3, '<'},
 };
 
 static int64_t now_ns(clockid_t clock)
@@ -41,11 +42,15 @@ static double median_s(int64_t *times_ns, unsigned n)
     return (double)times_ns[n / 2] * 1e-9;
 }
 
-enum status bench_measure(const struct bench_stage *stage, void *self, struct bench_time *out,
-                          struct err *err)
+enum status bench_measure_in_turn(const struct bench_stage *stages, unsigned n, void *self,
+                                  struct bench_time *out, struct err *err)
 {
-    int64_t wall[BENCH_MAX_RUNS], cpu[BENCH_MAX_RUNS];
-    for (unsigned run = 0; run < stage->warm_up + stage->runs; run++) {
+    int64_t wall[BENCH_MAX_TURNS][BENCH_MAX_RUNS], cpu[BENCH_MAX_TURNS][BENCH_MAX_RUNS];
+    const unsigned warm_up = stages->warm_up, runs = stages->runs;
+
+    for (unsigned i = 0; i < (warm_up + runs) * n; i++) {
+        const struct bench_stage *stage = &stages[i % n];
+        const unsigned run = i / n;
         if (stage->before)
             stage->before(self);
         const int64_t cpu_start = now_ns(CLOCK_PROCESS_CPUTIME_ID);
@@ -53,13 +58,20 @@ enum status bench_measure(const struct bench_stage *stage, void *self, struct be
         enum status status = stage->run(self, err);
         if (status != STATUS_OK)
             return status;
-        if (run < stage->warm_up)
+        if (run < warm_up)
             continue;
-        wall[run - stage->warm_up] = now_ns(CLOCK_MONOTONIC) - wall_start;
-        cpu[run - stage->warm_up] = now_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_start;
+        wall[i % n][run - warm_up] = now_ns(CLOCK_MONOTONIC) - wall_start;
+        cpu[i % n][run - warm_up] = now_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_start;
     }
-    *out = (struct bench_time){median_s(wall, stage->runs), median_s(cpu, stage->runs)};
+    for (unsigned i = 0; i < n; i++)
+        out[i] = (struct bench_time){median_s(wall[i], runs), median_s(cpu[i], runs)};
     return STATUS_OK;
+}
+
+enum status bench_measure(const struct bench_stage *stage, void *self, struct bench_time *out,
+                          struct err *err)
+{
+    return bench_measure_in_turn(stage, 1, self, out, err);
 }
 
 /* With commas where it is a large whole number. */

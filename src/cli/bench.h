@@ -10,7 +10,7 @@
 #include "src/cli/sim_report.h"
 #include "src/run.h"
 
-enum { BENCH_MAX_RUNS = 101 };
+enum { BENCH_MAX_RUNS = 101, BENCH_MAX_TURNS = 2 };
 
 struct bench_stage {
     unsigned warm_up, runs;     /* runs: odd, at most BENCH_MAX_RUNS */
@@ -26,9 +26,14 @@ struct bench_time {
 enum status bench_measure(const struct bench_stage *stage, void *self, struct bench_time *out,
                           struct err *err);
 
-/* The unit that a key ends in; a goal for times is an upper limit, for rates and shares a lower one;
-   of a share that should be small an upper one. */
-enum bench_unit { BENCH_US, BENCH_MS, BENCH_PER_S, BENCH_PERCENT, BENCH_PERCENT_AT_MOST };
+/* The same for stages of as many runs each, one after the other again and again, so that what else
+   the machine does hits all of them. */
+enum status bench_measure_in_turn(const struct bench_stage *stages, unsigned n, void *self,
+                                  struct bench_time *out, struct err *err);
+
+/* The unit that a key ends in; a goal for times and memory is an upper limit, for rates and shares a
+   lower one; of a share that should be small an upper one. */
+enum bench_unit { BENCH_US, BENCH_MS, BENCH_PER_S, BENCH_PERCENT, BENCH_PERCENT_AT_MOST, BENCH_MB };
 
 struct bench_line {
     const char *key;
@@ -79,6 +84,7 @@ enum status bench_folder_make(struct arena *arena, const char **path, struct err
 void bench_folder_remove(const char *path);
 
 enum status bench_host(const struct options *options, struct output *out, struct err *err);
+enum status bench_search(const struct options *options, struct output *out, struct err *err);
 enum status bench_sim(const struct options *options, struct output *out, struct err *err);
 enum status bench_store(const struct options *options, struct output *out, struct err *err);
 enum status bench_trace(const struct options *options, struct output *out, struct err *err);

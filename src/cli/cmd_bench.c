@@ -10,10 +10,8 @@ static const struct {
     const char *name;
     enum status (*run)(const struct options *options, struct output *out, struct err *err);
 } benches[] = {
-    {"host", bench_host},
-    {"sim", bench_sim},
-    {"store", bench_store},
-    {"trace", bench_trace},
+    {"host", bench_host},   {"search", bench_search}, {"sim", bench_sim},
+    {"store", bench_store}, {"trace", bench_trace},
 };
 
 enum status cmd_bench(struct options *options, struct output *out, struct err *err)

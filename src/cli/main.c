@@ -18,7 +18,7 @@ static const char *const list_or_show[] = {"list", "show", NULL};
 static const char *const history_words[] = {"list", NULL};
 static const char *const trace_words[] = {"export", "check", "show", NULL};
 static const char *const device_words[] = {"list", "check", "store", NULL};
-static const char *const benchmarks[] = {"host", "sim", "store", "trace", NULL};
+static const char *const benchmarks[] = {"host", "search", "sim", "store", "trace", NULL};
 
 #define MODEL_WORDS                                                                              \
     "MODEL is a name of 'unshard model list', a Hugging Face config.json (llama, mpt, gpt2), a " \
@@ -149,10 +149,12 @@ const struct command commands[] = {
      .actions = device_words, .operand = "part or file",
      .operand_hint = "give a name of 'unshard device list', or files that 'device check' wrote",
      .n_more = OPTIONS_MAX_OPERANDS - 2, .run = cmd_device},
-    {"bench", COMMAND_BENCH, "host | sim | store | trace", "how fast unshard itself is on this machine",
+    {"bench", COMMAND_BENCH, "host | search | sim | store | trace",
+     "how fast unshard itself is on this machine",
      .about = "Measure unshard on one core: sim, the stages of a simulation; store, runs into a "
-              "database; trace, runs to Chrome traces, and their check. All with llama3-405b on "
-              "512 GPUs, torchtitan units; files are in TMPDIR, and removed. Each number is the "
+              "database; trace, runs to Chrome traces, and their check; search, plans that are judged "
+              "and placed. All with llama3-405b on 512 GPUs, torchtitan units, search with 98 of its "
+              "blocks; files are in TMPDIR, and removed. Each number is the "
               "median of several runs after a warm-up; those with cpu in their names are CPU "
               "time, which other programs disturb less. host measures real steps of a small model "
               "on two ranks: packing against memcpy, the host's time for an instruction, and how "
