@@ -31,6 +31,19 @@ enum status store_put(struct store *store, const struct run *run, int64_t *id, s
 /* Parts of a device check, all of them or none. */
 enum status store_put_device(struct store *store, const struct device_check *checks, uint32_t n,
                              struct err *err);
+/* A plan that a search has judged, not a run. */
+struct store_candidate {
+    uint32_t rank;               /* in its search, from 1 */
+    const char *units, *options; /* in words */
+    int64_t step_ns;
+    uint64_t peak_bytes;     /* requested */
+    uint64_t reserved_bytes; /* 0: that was not looked at */
+    bool fits, on_front;
+};
+/* Those of one more search of the group (struct run), in one transaction. */
+enum status store_put_candidates(struct store *store, uint64_t group,
+                                 const struct store_candidate *candidates, uint32_t n,
+                                 struct err *err);
 /* id 0: the newest. STATUS_USAGE where there is no such run, with the ids that exist. */
 enum status store_get(struct store *store, int64_t id, struct arena *arena, struct run *out,
                       struct err *err);

@@ -109,6 +109,8 @@ src_libcli_a_SOURCES = \
 	src/cli/plan_file.c \
 	src/cli/plan_file.h \
 	src/cli/plan_json.c \
+	src/cli/plan_keep.c \
+	src/cli/plan_keep.h \
 	src/cli/plan_lists.c \
 	src/cli/plan_lists.h \
 	src/cli/plan_packing.c \

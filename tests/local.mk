@@ -240,6 +240,7 @@ c_tests = \
 	tests/simulate.t \
 	tests/stalls.t \
 	tests/store.t \
+	tests/store_candidates.t \
 	tests/store_crowd.t \
 	tests/stand_in.t \
 	tests/step_graph.t \
@@ -381,6 +382,7 @@ tests_safetensors_write_t_SOURCES = tests/safetensors_write.c
 tests_simulate_t_SOURCES = tests/simulate.c
 tests_stalls_t_SOURCES = tests/stalls.c
 tests_store_t_SOURCES = tests/store.c
+tests_store_candidates_t_SOURCES = tests/store_candidates.c
 tests_store_crowd_t_SOURCES = tests/store_crowd.c
 tests_stand_in_t_SOURCES = tests/stand_in.c tests/stand_in_trial.h
 tests_step_graph_t_SOURCES = tests/step_graph.c
@@ -531,7 +533,7 @@ EXTRA_DIST += tests/emit_judge.py tests/emit_stub.py
 EXTRA_DIST += tests/accuracy.txt tests/must_predict.txt tests/runs.csv
 EXTRA_DIST += tests/cuda_casts.c tests/cuda_shim.c tests/cuda_shim.cuh
 EXTRA_DIST += tests/mutate_pack.awk tests/mutate_pack.sh tests/mutate_pack.txt tests/mutate_pack_planted.txt
-EXTRA_DIST += tests/tap.sh tests/command_rig.sh tests/history_1.sql tests/history_2.sql tests/history_3.sql tests/history_4.sql
+EXTRA_DIST += tests/tap.sh tests/command_rig.sh tests/history_1.sql tests/history_2.sql tests/history_3.sql tests/history_4.sql tests/history_5.sql
 EXTRA_DIST += tests/oracle/fsdp1-torch-2.11.0-fake-8.json tests/oracle/record_fsdp1.py
 EXTRA_DIST += \
 	tests/oracle/README.md \

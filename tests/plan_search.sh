@@ -47,6 +47,36 @@ plan llama3-8b --memory 10GiB
 ok "nothing fits: exit code 1" is "$code" 1
 ok "and a line says what is in the way" said "nothing fits into 10.0 GiB; the smallest"
 
+# --- what is kept
+UNSHARD_DB=$tmp/kept.db
+kept() { "$UNSHARD" query --csv "select $1" | tr -d '\r' | tail -n 1; }
+keep() { "$UNSHARD" plan llama3-8b --layers 4 --ac none,full --keep "$@" >"$tmp/out" 2>"$tmp/err"; }
+"$UNSHARD" plan llama3-8b --layers 2 >"$tmp/out" 2>"$tmp/err"
+ok "without --keep no candidate is kept" is "$(kept "count(*) from v_candidate")" 0
+ok "--keep all keeps every plan" keep all --json
+judged=$(sed -n 's/^.*"evaluated":[^0-9]*\([0-9]*\).*$/\1/p' "$tmp/out")
+ok "that was judged" is "$(kept "count(*) from v_candidate")" "$judged"
+ok "two combinations are two searches" is "$(kept "count(distinct search) from v_candidate")" 2
+ok "which say how they differ" is "$(kept "group_concat(distinct substr(options, 1, 9))
+    from v_candidate")" '"--ac none,--ac full"'
+ok "the first of each is the fastest that fits" is "$(kept "count(*) from v_candidate join (
+    select search, min(step_ns) as best from v_candidate where fits group by 1) using (search)
+    where rank = 1 and step_ns = best")" 2
+ok "some were placed, and reserve more than they request" is "$(kept "count(*) > 10 and
+    min(reserved_bytes >= peak_bytes) from v_candidate where reserved_bytes")" 1
+ok "what is on the front is beaten by none" is "$(kept "count(*) from v_candidate as a where on_front
+    and exists (select * from v_candidate as b where b.search = a.search and b.fits and
+    b.step_ns < a.step_ns and b.peak_bytes < a.peak_bytes)")" 0
+front=$(kept "sum(on_front) from v_candidate")
+ok "--keep front keeps the front alone" keep front
+ok "of each search" is "$(kept "count(*) - $judged = $front from v_candidate")" 1
+ok "and says how many" has " and $front candidates stored in "
+ok "they are of the same answer as its runs" is "$(kept "count(distinct plan_group)
+    from v_candidate join v_run using (plan_group)")" 2
+plan llama3-8b --layers 2 --keep all
+ok "--keep without a history is exit code 2" is "$code" 2
+ok "which says why" said "--keep keeps plans in the run history"
+
 # --- JSON, and each row again by itself
 if command -v python3 >/dev/null; then
     cat >"$tmp/check.py" <<'END'

@@ -141,7 +141,8 @@ static void plans(void)
 {
     static const char *const views[] = {"v_run",         "v_unit",       "v_task",    "v_memory",
                                         "v_memory_peak", "v_collective", "v_exposed", "v_real",
-                                        "v_step",        "v_rank",       "v_check"};
+                                        "v_step",        "v_rank",       "v_check",
+                                        "v_candidate"};
     static const char *const tables[] = {
         "run",  "unit",         "task", "memory_sample", "memory_peak", "collective", "sample",
         "peak", "communicator", "real", "step",          "real_rank",   "real_check", "real_step"};

@@ -11,6 +11,7 @@
 
 #include "src/cli/command.h"
 #include "src/cli/plan_emit.h"
+#include "src/cli/plan_keep.h"
 #include "src/cli/plan_progress.h"
 #include "src/cli/plan_rank.h"
 #include "src/cli/plan_rows.h"
@@ -121,6 +122,9 @@ enum status cmd_plan(struct options *options, struct output *out, struct err *er
     enum status status = history_begin(options, RUN_PLAN, &c.history, err);
     if (status == STATUS_OK)
         status = plan_emit_check(options, err);
+    if (status != STATUS_OK)
+        goto out;
+    status = plan_keep_check(options, err);
     if (status != STATUS_OK)
         goto out;
     plan_search_options(options, &c.report.search);

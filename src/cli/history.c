@@ -123,6 +123,14 @@ void history_put_real(struct history *history, const struct run_report *report)
     put(history, &run, report->sim);
 }
 
+void history_put_candidates(struct history *history, const struct store_candidate *candidates,
+                            uint32_t n)
+{
+    if (is_storing(history) && store_put_candidates(history->store, history->group, candidates, n,
+                                                    &history->err) == STATUS_OK)
+        history->n_candidate += n;
+}
+
 /* "~" in place of the home folder, so that a page that is shown to others does not tell it. */
 static const char *shown_path(const struct history *history, char name[TERM_NAME_BYTES])
 {
@@ -147,6 +155,8 @@ void history_text(const struct history *history, const struct term *term, struct
     text_add(out, "%srun%s %" PRId64, term->quiet, history->n == 1 ? "" : "s", history->first_id);
     if (history->n > 1)
         text_add(out, " to %" PRId64, history->last_id);
+    if (history->n_candidate > 0)
+        text_add(out, " and %" PRIu32 " candidates", history->n_candidate);
     text_add(out, " stored in %s%s\n", shown_path(history, name), term->plain);
 }
 

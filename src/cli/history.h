@@ -24,7 +24,7 @@ struct history {
     struct store *store; /* NULL before the first run */
     struct err err;      /* the first failure */
     int64_t first_id, last_id;
-    uint32_t n;
+    uint32_t n, n_candidate;
 };
 
 /* STATUS_USAGE for --db together with --no-db. To be ended also where it fails. */
@@ -34,6 +34,9 @@ enum status history_begin(const struct options *options, enum run_kind kind,
 void history_put(struct history *history, struct sim_report *report);
 /* The same of a real run, whose prediction gets the run_id. */
 void history_put_real(struct history *history, const struct run_report *report);
+/* Plans of a search that are no runs, of the same group; unless --no-db is given or something failed. */
+void history_put_candidates(struct history *history, const struct store_candidate *candidates,
+                            uint32_t n);
 /* "run 17 stored in FILE", or nothing where nothing was stored. */
 void history_text(const struct history *history, const struct term *term, struct text *out);
 /* STATUS_DB and a warning where something failed. */

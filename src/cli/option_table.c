@@ -11,6 +11,7 @@
 #include "src/cli/calibrate.h"
 #include "src/cli/command.h"
 #include "src/cli/plan_emit.h"
+#include "src/cli/plan_keep.h"
 #include "src/cli/plan_search.h"
 #include "src/cli/run_job.h"
 #include "src/cli/term.h"
@@ -61,6 +62,8 @@ static const char *const stamp_words[] = {[STAMPS_EVERY] = "every", [STAMPS_ALTE
 static const char *const linear_dtype_words[] = {"bf16", "fp8", NULL};
 static const char *const fp32_product_words[] = {"highest", "high", NULL};
 static const char *const positions_words[] = {"seq", NULL};
+static const char *const keep_words[] = {
+    [KEEP_BEST] = "best", [KEEP_FRONT] = "front", [KEEP_ALL] = "all", NULL};
 static const char *const norm_words[] = {
     [NORM_FUSED] = "fused", [NORM_COMPOSITE] = "composite", NULL};
 static const char *const dtype_words[] = {
@@ -393,6 +396,11 @@ const struct option_info option_table[OPTION_N] = {
     [OPTION_MAX_UNITS] = {
         "max-units", COMMAND_PLAN, OPTION_COUNT, "N", .least = 1, .most = PLAN_MAX_UNITS,
         .otherwise = "as many as there are", .help = "units that a search may make"},
+    [OPTION_KEEP] = {
+        "keep", COMMAND_PLAN, OPTION_WORD, .words = keep_words, .initial = "best",
+        .help = "which plans of a search the run history keeps; best: those of the table, as runs; "
+                "front, all: also the front of time and memory, or every plan that was judged, in "
+                "v_candidate"},
     [OPTION_JOBS] = {
         "jobs", COMMAND_PLAN, OPTION_COUNT, "N", .least = 1, .most = JUDGE_POOL_MAX,
         .otherwise = "one for each core", .help = "threads of a search; the answer is the same"},

@@ -102,6 +102,7 @@ enum option_id {
     OPTION_SEARCH,
     OPTION_FIXED,
     OPTION_MAX_UNITS,
+    OPTION_KEEP,
     OPTION_JOBS,
     OPTION_EMIT,
     OPTION_PLAN,

@@ -12,6 +12,7 @@
 #include "gpu/stop_signal.h"
 #include "sim/finalists.h"
 #include "sim/judge_pool.h"
+#include "src/cli/plan_keep.h"
 #include "src/cli/plan_point.h"
 #include "src/cli/plan_progress.h"
 #include "src/cli/plan_rank.h"
@@ -262,6 +263,13 @@ static enum status add_rows(struct hunt *hunt, struct err *err)
         return status;
     finalists_place(&hunt->space, &hunt->fine.cluster, &hunt->fine.bodies, &hunt->result, &config,
                     hunt->search.jobs, &hunt->fine.arena, &hunt->finalists);
+    plan_keep(&(struct plan_kept){.options = &hunt->options,
+                                  .lists = &hunt->c->report.lists,
+                                  .space = &hunt->space,
+                                  .result = &hunt->result,
+                                  .finalists = &hunt->finalists,
+                                  .limit_bytes = hunt->search.limit_bytes},
+              &hunt->c->history);
     if (hunt->finalists.n == 0)
         return STATUS_OK;
     status = add_found(hunt, hunt->finalists.at[0].found, err);
