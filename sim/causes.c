@@ -59,7 +59,7 @@ static void replay_stream(struct replay *replay, enum stream stream)
 
     for (uint32_t i = 0; i < queue->n; i++) {
         const uint32_t op = queue->items[i] & ITEM_OP, id = queue->items[i] >> ITEM_OP_BITS;
-        if (op == ITEM_LAUNCH) {
+        if (item_is_task(queue->items[i])) {
             find_start(replay, id, free_ns, origin);
             free_ns = engine->spans[id].end_ns;
             origin = (struct origin){.id = id, .kind = ORIGIN_SPAN};

@@ -176,7 +176,8 @@ engine_launch(void *self, const struct launch *launch, struct err *err)
         assert(engine->comm_bits >> task->comm & 1);
         APPEND(engine, comm->spans, comm->n, comm->cap, engine->n_span);
     }
-    queue_add(engine, task->stream, ITEM_LAUNCH, engine->n_span);
+    queue_add(engine, task->stream, task->comm != COMM_NONE ? ITEM_COLLECTIVE : ITEM_LAUNCH,
+              engine->n_span);
     APPEND(engine, engine->spans, engine->n_span, engine->cap_span, span);
     return STATUS_OK;
 }

@@ -13,7 +13,13 @@
 #include "sim/engine.h"
 
 /* An item of a queue: what it is in the low bits, above them an id in spans or in records. */
-enum { ITEM_LAUNCH, ITEM_RECORD, ITEM_WAIT, ITEM_OP_BITS = 2, ITEM_OP = 3 };
+enum { ITEM_RECORD, ITEM_WAIT, ITEM_LAUNCH, ITEM_COLLECTIVE, ITEM_OP_BITS = 2, ITEM_OP = 3 };
+
+/* A span's, either way. */
+static inline bool item_is_task(uint32_t item)
+{
+    return (item & ITEM_OP) >= ITEM_LAUNCH;
+}
 
 struct queue {
     uint32_t *items;

@@ -101,10 +101,11 @@ static inline bool run_on_c(struct engine *engine, struct queue *queue, struct s
 }
 
 /* False while it is open, or where its communicator has another one first. */
-static inline bool run_collective(struct engine *engine, enum comm c, struct queue *queue,
-                                  uint32_t bit, uint32_t id)
+static inline bool run_collective(struct engine *engine, struct queue *queue, uint32_t bit,
+                                  uint32_t id)
 {
     struct span *span = &engine->spans[id];
+    const enum comm c = (enum comm)engine->program->tasks[span->task].comm;
     struct comm_queue *comm = &engine->comms[c];
     const bool is_next = (engine->open >> c & 1) == 0 && comm->spans[comm->n_started] == id;
     const bool shares = comm->wire != 1u << c;
@@ -125,14 +126,14 @@ static inline bool run_collective(struct engine *engine, enum comm c, struct que
 }
 
 /* Run the task at a queue's head; false where it has to wait for others. */
-static bool run_task(struct engine *engine, struct queue *queue, uint32_t bit, uint32_t id)
+static bool run_task(struct engine *engine, struct queue *queue, uint32_t bit, uint32_t op,
+                     uint32_t id)
 {
     struct span *span = &engine->spans[id];
-    const uint8_t comm = engine->program->tasks[span->task].comm;
 
     span->start_ns = later(span->start_ns, queue->free_ns);
-    if (comm != COMM_NONE)
-        return run_collective(engine, (enum comm)comm, queue, bit, id);
+    if (op == ITEM_COLLECTIVE)
+        return run_collective(engine, queue, bit, id);
     if (bit == BIT_C)
         return run_on_c(engine, queue, span);
     end_task(queue, span, span->start_ns + engine->prices->task_ns[span->task]);
@@ -176,7 +177,7 @@ static inline bool run_item(struct engine *engine, struct queue *queue, uint32_t
         engine->awake |= bit;
         return false;
     }
-    return run_task(engine, queue, bit, id);
+    return run_task(engine, queue, bit, op, id);
 }
 
 static void run_stream(struct engine *engine, enum stream stream)
@@ -230,7 +231,7 @@ static void describe_stop(const struct engine *engine, enum stream stream, struc
         text_add(out, " for event %u", engine->records[item >> ITEM_OP_BITS].event);
     else
         text_add(out, " for its communicator");
-    while (next < queue->n && (queue->items[next] & ITEM_OP) != ITEM_LAUNCH)
+    while (next < queue->n && !item_is_task(queue->items[next]))
         next++;
     if (next < queue->n) {
         const uint32_t task = engine->spans[queue->items[next] >> ITEM_OP_BITS].task;

@@ -57,7 +57,7 @@ static void judge_point(const struct judge_pool *pool, struct judge *judge, uint
 
     arena_reset(arena);
     space_plan(pool->space, pool->points[i], arena, &plan);
-    if (plan_check(&plan, arena, NULL) != STATUS_OK ||
+    if (plan_check_units(&plan, arena, NULL) != STATUS_OK ||
         judge_plan(judge, &plan, &pool->judged[i], NULL) != STATUS_OK)
         pool->judged[i] = JUDGED_REFUSED;
 }
@@ -69,7 +69,7 @@ static void place_point(const struct judge_pool *pool, struct judge *judge, uint
 
     arena_reset(arena);
     space_plan(pool->space, pool->points[i], arena, &plan);
-    if (plan_check(&plan, arena, NULL) != STATUS_OK ||
+    if (plan_check_units(&plan, arena, NULL) != STATUS_OK ||
         judge_place(judge, &plan, pool->config, &pool->placed[i], NULL) != STATUS_OK)
         pool->placed[i] = (struct placed){.reserved_bytes = UINT64_MAX};
 }

@@ -105,7 +105,7 @@ static enum status check_patterns(const struct plan *plan, const char *option, c
     return STATUS_OK;
 }
 
-enum status plan_check(const struct plan *plan, struct arena *arena, struct err *err)
+enum status plan_check_units(const struct plan *plan, struct arena *arena, struct err *err)
 {
     enum status status = check_patterns(plan, "host-sync", plan->options.host_sync, arena, err);
     if (!status)
@@ -114,8 +114,12 @@ enum status plan_check(const struct plan *plan, struct arena *arena, struct err 
         status = check_patterns(plan, "no-unshard-backward", plan->options.no_unshard_backward,
                                 arena, err);
     if (!status)
-        status = check_shard_dims(plan, err);
-    if (!status)
         status = check_unshard_backward(plan, err);
     return status ? status : check_casts(plan, err);
+}
+
+enum status plan_check(const struct plan *plan, struct arena *arena, struct err *err)
+{
+    const enum status status = plan_check_units(plan, arena, err);
+    return status ? status : check_shard_dims(plan, err);
 }

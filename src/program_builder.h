@@ -13,6 +13,7 @@ struct program_builder {
     struct program *program;
     struct arena *arena;
     uint32_t cap_instr, cap_task, cap_access, cap_buffer, cap_frame, cap_frame_grad, cap_member;
+    struct task *task;   /* the last one, to which accesses are added */
     uint16_t microbatch; /* of all that is made next */
     uint8_t section;     /* enum section_id */
     struct section_start {
@@ -141,7 +142,7 @@ static inline struct task *build_task(struct program_builder *builder, enum task
     struct program *p = builder->program;
     if (p->n_task == builder->cap_task)
         build_grow_tasks(builder, 1);
-    struct task *task = &p->tasks[p->n_task++];
+    struct task *task = builder->task = &p->tasks[p->n_task++];
     *task = (struct task){
         .kind = (uint8_t)kind,
         .stream = (uint8_t)stream,
@@ -172,7 +173,7 @@ static inline void build_access(struct program_builder *builder, uint32_t buffer
     if (p->n_access == builder->cap_access)
         build_grow_accesses(builder, 1);
     p->accesses[p->n_access++] = (struct access){.buffer = buffer, .mode = mode};
-    p->tasks[p->n_task - 1].n_access++;
+    builder->task->n_access++;
 }
 
 /* Returns the event. */
