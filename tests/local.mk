@@ -212,6 +212,7 @@ c_tests = \
 	tests/space.t \
 	tests/bounds.t \
 	tests/search.t \
+	tests/search_large.t \
 	tests/plan_merge.t \
 	tests/plan_random.t \
 	tests/plan_rank.t \
@@ -354,6 +355,7 @@ tests_judge_heap_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wra
 tests_space_t_SOURCES = tests/space.c
 tests_bounds_t_SOURCES = tests/bounds.c
 tests_search_t_SOURCES = tests/search.c
+tests_search_large_t_SOURCES = tests/search_large.c
 tests_plan_merge_t_SOURCES = tests/plan_merge.c
 tests_plan_random_t_SOURCES = tests/plan_random.c
 tests_plan_rank_t_SOURCES = tests/plan_rank.c
@@ -533,7 +535,7 @@ EXTRA_DIST += tests/emit_judge.py tests/emit_stub.py
 EXTRA_DIST += tests/accuracy.txt tests/must_predict.txt tests/runs.csv
 EXTRA_DIST += tests/cuda_casts.c tests/cuda_shim.c tests/cuda_shim.cuh
 EXTRA_DIST += tests/mutate_pack.awk tests/mutate_pack.sh tests/mutate_pack.txt tests/mutate_pack_planted.txt
-EXTRA_DIST += tests/tap.sh tests/command_rig.sh tests/history_1.sql tests/history_2.sql tests/history_3.sql tests/history_4.sql tests/history_5.sql
+EXTRA_DIST += tests/tap.sh tests/search_large.json tests/command_rig.sh tests/history_1.sql tests/history_2.sql tests/history_3.sql tests/history_4.sql tests/history_5.sql
 EXTRA_DIST += tests/oracle/fsdp1-torch-2.11.0-fake-8.json tests/oracle/record_fsdp1.py
 EXTRA_DIST += \
 	tests/oracle/README.md \
