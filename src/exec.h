@@ -1,5 +1,6 @@
 /*
- * The only walker of a program: init (step 0), first (step 1), then steady, in host order.
+ * The only walker of a program's steps: init (step 0), first (step 1), then steady, in host order. One
+ * section alone is a matter of src/issue.h.
  *
  * Takes a level and optionally a placement, whose driver operations it then passes on. steps counts
  * without init: 3 is first and two steady. Calls close on every path.
