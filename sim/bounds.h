@@ -36,7 +36,7 @@
     X(COMM, "comm")       \
     X(MEMORY, "memory")
 
-enum bound {
+enum bound_kind {
 #define X(id, name) BOUND_##id,
     BOUNDS(X)
 #undef X
@@ -47,7 +47,7 @@ enum { BOUNDS_ALL = (1 << BOUND_N) - 1 };
 struct bounds;
 
 /*
- * on: bits of enum bound; 0 for a plan of which none is known to hold. All of them outlive the bounds,
+ * on: bits of enum bound_kind; 0 for a plan of which none is known to hold. All of them outlive the bounds,
  * which live in the arena and judge with the judge.
  */
 struct bounds *bounds_new(const struct space *space, struct judge *judge, unsigned on,

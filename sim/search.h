@@ -27,7 +27,7 @@ struct search_options {
     uint64_t limit_bytes;  /* requested bytes at the peak */
     uint64_t exact_points; /* go through spaces up to this size whole */
     uint64_t most_points;  /* judge no more in others */
-    unsigned bounds;       /* bits of enum bound */
+    unsigned bounds;       /* bits of enum bound_kind */
     uint32_t jobs;         /* threads, 1 or more */
     uint32_t max_units;    /* 0: as many as there are */
     /* Called now and then; false ends the search with what it has. NULL: never. */
