@@ -154,21 +154,27 @@ static enum status judge_one(struct judge *judge, bool *tells, int64_t *step_ns,
     return STATUS_OK;
 }
 
-enum status judge_plan(struct judge *judge, const struct plan *plan, struct judged *out,
-                       struct err *err)
+enum status judge_price(struct judge *judge, const struct plan *plan, struct err *err)
 {
     struct arena *arena = &judge->scratch;
-    struct summary summary;
-    int64_t step_ns = 0;
-    bool tells = false;
-    enum status status = layout_build(plan, arena, &judge->layout, err);
+    const enum status status = layout_build(plan, arena, &judge->layout, err);
 
     if (status != STATUS_OK)
         return status;
     judge->count.all++;
     schedule_fsdp2_steady(plan, &judge->layout, judge->bodies, arena, &judge->program);
-    status =
-        cost_price_times(judge->cluster, SPREAD_MID, &judge->program, arena, &judge->prices, err);
+    return cost_price_times(judge->cluster, SPREAD_MID, &judge->program, arena, &judge->prices,
+                            err);
+}
+
+enum status judge_plan(struct judge *judge, const struct plan *plan, struct judged *out,
+                       struct err *err)
+{
+    struct summary summary;
+    int64_t step_ns = 0;
+    bool tells = false;
+    enum status status = judge_price(judge, plan, err);
+
     if (status == STATUS_OK)
         status = judge_one(judge, &tells, &step_ns, err);
     if (status == STATUS_OK && !tells)

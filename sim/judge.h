@@ -35,6 +35,9 @@ void judge_free(struct judge *judge);
 enum status judge_plan(struct judge *judge, const struct plan *plan, struct judged *out,
                        struct err *err);
 
+/* The first half of that: a program and its prices, which are then known. */
+enum status judge_price(struct judge *judge, const struct plan *plan, struct err *err);
+
 /* What the allocator reserves for all of a plan; the same errors. */
 struct placed {
     uint64_t reserved_bytes; /* the highest of initialisation, first and third step */

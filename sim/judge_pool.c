@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "sim/milp_judge.h"
 #include "src/plan_check.h"
 
 struct judge_pool {
@@ -18,12 +19,23 @@ struct judge_pool {
     /* The batch that runs: what is asked of each point, and where the answers go. */
     void (*ask)(const struct judge_pool *pool, struct judge *judge, uint32_t i);
     const uint8_t *const *points;
+    enum objective objective;
     const struct alloc_config *config;
     struct judged *judged;
     struct placed *placed;
     uint32_t n;
     atomic_uint next;
 };
+
+const char *objective_name(enum objective objective)
+{
+    static const char *const names[OBJECTIVE_N] = {
+#define X(id, name) name,
+        OBJECTIVES(X)
+#undef X
+    };
+    return names[objective];
+}
 
 struct judge_pool *judge_pool_new(const struct space *space, const struct cluster *cluster,
                                   const struct body_table *bodies, uint32_t jobs)
@@ -52,13 +64,16 @@ void judge_pool_free(struct judge_pool *pool)
 
 static void judge_point(const struct judge_pool *pool, struct judge *judge, uint32_t i)
 {
+    enum status (*const judges[OBJECTIVE_N])(struct judge *, const struct plan *, struct judged *,
+                                             struct err *) = {
+        [OBJECTIVE_EVENTS] = judge_plan, [OBJECTIVE_MILP] = milp_judge_plan};
     struct arena *arena = judge_arena(judge);
     struct plan plan;
 
     arena_reset(arena);
     space_plan(pool->space, pool->points[i], arena, &plan);
     if (plan_check_units(&plan, arena, NULL) != STATUS_OK ||
-        judge_plan(judge, &plan, &pool->judged[i], NULL) != STATUS_OK)
+        judges[pool->objective](judge, &plan, &pool->judged[i], NULL) != STATUS_OK)
         pool->judged[i] = JUDGED_REFUSED;
 }
 
@@ -109,10 +124,11 @@ static void run_batch(struct judge_pool *pool, uint32_t n)
         pthread_join(threads[--n_thread], NULL);
 }
 
-void judge_pool_run(struct judge_pool *pool, const uint8_t *const *points, uint32_t n,
-                    struct judged *out)
+void judge_pool_run(struct judge_pool *pool, enum objective objective, const uint8_t *const *points,
+                    uint32_t n, struct judged *out)
 {
     pool->ask = judge_point;
+    pool->objective = objective;
     pool->points = points;
     pool->judged = out;
     run_batch(pool, n);

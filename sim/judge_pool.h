@@ -22,8 +22,22 @@ void judge_pool_free(struct judge_pool *pool);
 /* A plan that rules forbid, or that cannot be priced. */
 #define JUDGED_REFUSED ((struct judged){INT64_MAX, UINT64_MAX})
 
-void judge_pool_run(struct judge_pool *pool, const uint8_t *const *points, uint32_t n,
-                    struct judged *out);
+/* X(ENUM, name): what plans are judged by; sim/judge.h and sim/milp_judge.h */
+#define OBJECTIVES(X)   \
+    X(EVENTS, "events") \
+    X(MILP, "milp-like")
+
+enum objective {
+#define X(id, name) OBJECTIVE_##id,
+    OBJECTIVES(X)
+#undef X
+        OBJECTIVE_N
+};
+
+const char *objective_name(enum objective objective);
+
+void judge_pool_run(struct judge_pool *pool, enum objective objective, const uint8_t *const *points,
+                    uint32_t n, struct judged *out);
 
 /* What the allocator reserves for each; UINT64_MAX where a plan is refused. */
 void judge_pool_place(struct judge_pool *pool, const uint8_t *const *points, uint32_t n,

@@ -31,6 +31,8 @@ sim_libsim_a_SOURCES = \
 	sim/judge_pool.h \
 	sim/paired.c \
 	sim/paired.h \
+	sim/milp_judge.c \
+	sim/milp_judge.h \
 	sim/point_set.c \
 	sim/point_set.h \
 	sim/search.c \

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/judge_pool.h"
 #include "sim/point_set.h"
 
 enum { BEAM = 12, BATCH = 512 };
@@ -96,7 +95,7 @@ static void judge_batch(struct search *s)
 {
     struct judged judged[BATCH];
 
-    judge_pool_run(s->pool, s->batch, s->n_batch, judged);
+    judge_pool_run(s->pool, s->options->objective, s->batch, s->n_batch, judged);
     for (uint32_t i = 0; i < s->n_batch; i++) {
         if (judged[i].step_ns == INT64_MAX)
             continue;
@@ -254,6 +253,11 @@ static void run(struct search *s, struct search_result *out)
                                   .stopped = s->stopped};
 }
 
+static unsigned bounds_that_hold(const struct search_options *options)
+{
+    return options->objective == OBJECTIVE_EVENTS ? options->bounds : 0;
+}
+
 enum status search_run(const struct space *space, const struct cluster *cluster,
                        const struct body_table *bodies, const struct search_options *options,
                        struct arena *arena, struct search_result *out, struct err *err)
@@ -265,7 +269,7 @@ enum status search_run(const struct space *space, const struct cluster *cluster,
     const enum status status = check_fine(&s, err);
     if (status == STATUS_OK) {
         s.pool = judge_pool_new(space, cluster, bodies, options->jobs);
-        s.bounds = bounds_new(space, s.of_bounds, options->bounds, arena);
+        s.bounds = bounds_new(space, s.of_bounds, bounds_that_hold(options), arena);
         point_set_init(&s.seen, space->point_bytes, arena);
         run(&s, out);
     }

@@ -1,7 +1,7 @@
 /*
  * The best plan of a space under a limit of memory.
  *
- * Every plan is judged by sim/judge; what bounds already exclude is not. Small spaces are gone through
+ * Every plan is judged by sim/judge, or by another objective; what bounds already exclude is not. Small spaces are gone through
  * whole, so that the answer is optimal; of large ones a beam of the best points is widened by their
  * neighbours until none of them gets better, and a bound says how far the answer can be off.
  *
@@ -16,6 +16,7 @@
 #define SIM_SEARCH_H
 
 #include "sim/bounds.h"
+#include "sim/judge_pool.h"
 
 struct search_progress {
     uint64_t judged, passed_over; /* points so far: simulated; excluded by a bound */
@@ -27,9 +28,10 @@ struct search_options {
     uint64_t limit_bytes;  /* requested bytes at the peak */
     uint64_t exact_points; /* go through spaces up to this size whole */
     uint64_t most_points;  /* judge no more in others */
-    unsigned bounds;       /* bits of enum bound_kind */
-    uint32_t jobs;         /* threads, 1 or more */
-    uint32_t max_units;    /* 0: as many as there are */
+    unsigned bounds;       /* bits of enum bound_kind; none of them holds for another objective */
+    enum objective objective;
+    uint32_t jobs;      /* threads, 1 or more */
+    uint32_t max_units; /* 0: as many as there are */
     /* Called now and then; false ends the search with what it has. NULL: never. */
     bool (*go_on)(void *self, const struct search_progress *progress);
     void *self;

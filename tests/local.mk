@@ -180,6 +180,7 @@ c_tests = \
 	tests/memory_curve.t \
 	tests/memory_published.t \
 	tests/mixed.t \
+	tests/milp_judge.t \
 	tests/model.t \
 	tests/model_config.t \
 	tests/model_families.t \
@@ -213,6 +214,7 @@ c_tests = \
 	tests/bounds.t \
 	tests/search.t \
 	tests/search_large.t \
+	tests/search_planted.t \
 	tests/plan_merge.t \
 	tests/plan_random.t \
 	tests/plan_rank.t \
@@ -322,6 +324,7 @@ tests_measured_t_SOURCES = tests/measured.c
 tests_memory_curve_t_SOURCES = tests/memory_curve.c
 tests_memory_published_t_SOURCES = tests/memory_published.c
 tests_mixed_t_SOURCES = tests/mixed.c
+tests_milp_judge_t_SOURCES = tests/milp_judge.c
 tests_model_t_SOURCES = tests/model.c
 tests_model_config_t_SOURCES = tests/model_config.c
 tests_model_families_t_SOURCES = tests/model_families.c
@@ -356,6 +359,7 @@ tests_space_t_SOURCES = tests/space.c
 tests_bounds_t_SOURCES = tests/bounds.c
 tests_search_t_SOURCES = tests/search.c
 tests_search_large_t_SOURCES = tests/search_large.c
+tests_search_planted_t_SOURCES = tests/search_planted.c
 tests_plan_merge_t_SOURCES = tests/plan_merge.c
 tests_plan_random_t_SOURCES = tests/plan_random.c
 tests_plan_rank_t_SOURCES = tests/plan_rank.c
