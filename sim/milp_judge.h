@@ -1,12 +1,13 @@
 /*
- * A plan in two numbers once more, by formulas in place of events: an objective like that of fsdp_milp
- * (torch/distributed/_tools/fsdp_ilp.py), to see what such an objective costs.
+ * A plan in two numbers once more, by formulas in place of events: an objective like that of PyTorch's
+ * fsdp_milp, to see what such an objective costs.
  *
- * That one chooses units by integer programming, with a time that is linear in its unknowns: while a
- * unit computes the next one is gathered and the one before it is reduced, each for a latency and its
- * bytes over a bandwidth; what of that is longer than the unit's compute is exposed; the step is all
- * compute and all that is exposed. Memory is what the modules keep, and parameters of twice the largest
- * unit, this one's and the next one's.
+ * That one chooses units by integer programming, with a time that is linear in its unknowns. While a
+ * unit computes, the next one is gathered and, in backward, the one before is reduced, each for a
+ * latency and its bytes over a bandwidth; what of that is longer than the unit's compute is exposed, and
+ * so are the first gather and the last reduction. Memory is what modules keep at their worst, gradients
+ * of the unit included, and twice the parameters of the largest unit. It decides nothing but units; that
+ * parameters may be kept from forward to backward is said in the same terms here.
  *
  * So there are no copies in and out, nothing that compute is slowed by, no host that could be late, no
  * queue for a collective to wait in, no depth of prefetching, and no moment of a buffer's birth or death.

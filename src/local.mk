@@ -108,6 +108,11 @@ src_libcli_a_SOURCES = \
 	src/cli/plan_emit.h \
 	src/cli/plan_file.c \
 	src/cli/plan_file.h \
+	src/cli/plan_find.c \
+	src/cli/plan_find.h \
+	src/cli/plan_find_text.c \
+	src/cli/plan_hunt.c \
+	src/cli/plan_hunt.h \
 	src/cli/plan_json.c \
 	src/cli/plan_keep.c \
 	src/cli/plan_keep.h \
@@ -118,10 +123,14 @@ src_libcli_a_SOURCES = \
 	src/cli/plan_plot.h \
 	src/cli/plan_point.c \
 	src/cli/plan_point.h \
+	src/cli/plan_probe.c \
+	src/cli/plan_probe.h \
 	src/cli/plan_progress.c \
 	src/cli/plan_progress.h \
 	src/cli/plan_rank.c \
 	src/cli/plan_rank.h \
+	src/cli/plan_relax.c \
+	src/cli/plan_relax.h \
 	src/cli/plan_report.h \
 	src/cli/plan_row.h \
 	src/cli/plan_rows.c \
@@ -132,6 +141,8 @@ src_libcli_a_SOURCES = \
 	src/cli/plan_search.h \
 	src/cli/plan_table.c \
 	src/cli/plan_text.c \
+	src/cli/plan_vary.c \
+	src/cli/plan_vary.h \
 	src/cli/prepare.c \
 	src/cli/prepare.h \
 	src/cli/record.c \

@@ -5,8 +5,10 @@
 
 #include <inttypes.h>
 
-/* Of a node that nobody described. */
-enum { GPUS_PER_NODE = 8 };
+uint64_t plan_ranks_nodes(uint64_t gpus)
+{
+    return gpus <= GPUS_PER_NODE ? 1 : (gpus - 1) / GPUS_PER_NODE + 1;
+}
 
 static enum status check_nodes(const struct plan_options *o, bool chosen_here, struct err *err)
 {
@@ -91,7 +93,7 @@ enum status plan_ranks(struct plan *plan, struct err *err)
     const bool chosen_here = o->nodes == 0;
 
     if (chosen_here)
-        o->nodes = o->gpus <= GPUS_PER_NODE ? 1 : (o->gpus - 1) / GPUS_PER_NODE + 1;
+        o->nodes = plan_ranks_nodes(o->gpus);
     enum status status = check_nodes(o, chosen_here, err);
     if (status)
         return status;

@@ -520,6 +520,7 @@ sh_tests = \
 	tests/overlap_command.sh \
 	tests/plan_command.sh \
 	tests/plan_file.sh \
+	tests/plan_questions.sh \
 	tests/plan_search.sh \
 	tests/query_command.sh \
 	tests/range_command.sh \

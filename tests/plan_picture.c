@@ -18,6 +18,7 @@ static const uint64_t GIB = UINT64_C(1) << 30;
 static struct plan_row make_row(int64_t ms, uint64_t gib, uint64_t limit_gib)
 {
     return (struct plan_row){.step_ns = {ms * 900000, ms * 1000000, ms * 1100000},
+                             .tokens = 1,
                              .total_bytes = gib * GIB,
                              .n_unit = 1,
                              .fits = gib <= limit_gib};

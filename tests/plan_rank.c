@@ -2,7 +2,8 @@
  * Plans in order: rows made by hand, and where each of them must stand.
  *
  * Times are in ns and memory in bytes, so small that one sees which is which. A row is told as
- * "low mid high total units", with '!' behind what does not fit and "refused" for what is refused;
+ * "low mid high total units", with '!' behind what does not fit, 'x' and a number for what has so many
+ * times the tokens in a step, and "refused" for what is refused;
  * an expectation as "NAME RANK MARKS", where NAME is the row's place among those given, '=' is tied
  * with rank 1, '*' is on the front and '>' is the one to take.
  */
@@ -58,6 +59,12 @@ static const struct {
     {"of several the one with the fewest, then the faster",
      {"900 1000 1100 50 9", "903 1003 1103 45 3", "905 1005 1105 40 3"},
      "a1* b2>*= c3*="},
+    {"more tokens in a longer step are first where a token takes less time",
+     {"900 1000 1100 10 1", "1700 1900 2100 20 1x2", "1900 2100 2300 30 1x2"},
+     "b1>* a2* c3"},
+    {"a tie is one of times of a token",
+     {"900 1000 1100 10 1", "1806 2008 2206 20 1x2", "1800 2000 2400 30 1x2"},
+     "a1>* c2= b3="},
     {"where nothing fits nothing is to be taken, and the front is of all",
      {"900 1000 1100 50 1!", "950 1050 1150 40 1!", "refused", "960 1060 1160 45 1!"},
      "b1* d2 a3* c-"},
@@ -67,21 +74,24 @@ static const struct {
 /* Its place among those given is kept in n_collective, which nothing here looks at. */
 static struct plan_row read_row(const char *words, uint32_t place)
 {
-    struct plan_row row = {.n_collective = place};
+    struct plan_row row = {.n_collective = place, .tokens = 1};
     long long low, mid, high, total;
-    char too_large = ' ';
+    unsigned long long times;
+    char mark = ' ';
     if (!strcmp(words, "refused")) {
         row.refused = "a reason";
         return row;
     }
-    if (sscanf(words, "%lld %lld %lld %lld %u%c", &low, &mid, &high, &total, &row.n_unit,
-               &too_large) < 5)
+    const int n = sscanf(words, "%lld %lld %lld %lld %u%c%llu", &low, &mid, &high, &total,
+                         &row.n_unit, &mark, &times);
+    if (n < 5)
         tap_bail(words);
+    row.tokens = n == 7 ? times : 1;
     row.step_ns[SPREAD_LOW] = low;
     row.step_ns[SPREAD_MID] = mid;
     row.step_ns[SPREAD_HIGH] = high;
     row.total_bytes = (uint64_t)total;
-    row.fits = too_large != '!';
+    row.fits = mark != '!';
     return row;
 }
 
@@ -108,6 +118,10 @@ static void test_smallest(void)
     plan_rows_rank(rows, 4);
     const struct plan_row *smallest = plan_rows_smallest(rows, 4);
     ok(smallest && smallest->n_collective == 1, "the smallest need not be the fastest");
+    const struct plan_row *best = plan_rows_best(rows, 4);
+    ok(plan_rows_runner_up(rows, 4, best) == &rows[1], "the runner-up is the next that fits");
+    ok(!plan_rows_runner_up(rows, 1, best), "one plan has none");
+    ok(plan_rows_slower(&rows[1], &rows[0]) == 9, "ten times the time is nine times as much more");
     plan_rows_rank(&rows[3], 1);
     ok(!plan_rows_smallest(&rows[3], 1), "of the refused none is the smallest");
 }

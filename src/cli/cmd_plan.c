@@ -16,6 +16,7 @@
 #include "src/cli/plan_rank.h"
 #include "src/cli/plan_rows.h"
 #include "src/cli/plan_search.h"
+#include "src/cli/plan_vary.h"
 #include "src/plan_units.h"
 
 /*
@@ -66,11 +67,17 @@ static enum status check_rows(const struct comparison *c, struct err *err)
     return err_set(err, rows[0].status, "%s", rows[0].refused);
 }
 
-static void rank(struct plan_report *report)
+/* Places, and what could be done where nothing fits. */
+static enum status rank_rows(struct comparison *c, struct err *err)
 {
+    struct plan_report *report = &c->report;
+
     plan_rows_rank(report->rows, report->n_row);
     report->best = plan_rows_best(report->rows, report->n_row);
+    report->runner_up = plan_rows_runner_up(report->rows, report->n_row, report->best);
     report->smallest = plan_rows_smallest(report->rows, report->n_row);
+    return report->best || report->find.on || report->search.stopped ? STATUS_OK
+                                                                     : plan_relax(c, err);
 }
 
 static void print_report(struct comparison *c, struct output *out)
@@ -88,15 +95,19 @@ static void print_report(struct comparison *c, struct output *out)
 /* The same words as an error where a limit was given, and as a warning where it was not. */
 static enum status judge(const struct comparison *c, struct output *out, struct err *err)
 {
+    const bool none = c->report.find.on && !c->report.find.found;
     struct text words;
     enum status status = STATUS_OK;
-    if (c->report.best)
+    if (c->report.best && !none)
         return STATUS_OK;
     text_init(&words);
-    plan_report_shortage(&c->report, &words);
+    if (none)
+        plan_find_none(&c->report.find, &words);
+    else
+        plan_report_shortage(&c->report, &words);
     for (char *glue = words.at; (glue = strchr(glue, *TERM_GLUE));)
         *glue = ' ';
-    if (option_given(c->options, OPTION_MEMORY))
+    if (none || option_given(c->options, OPTION_MEMORY))
         status = err_set(err, STATUS_NO, "%s", words.at);
     else
         text_add(&out->warnings, "%s\n", words.at);
@@ -125,10 +136,10 @@ enum status cmd_plan(struct options *options, struct output *out, struct err *er
     if (status != STATUS_OK)
         goto out;
     status = plan_keep_check(options, err);
-    if (status != STATUS_OK)
-        goto out;
-    plan_search_options(options, &c.report.search);
-    status = plan_lists_read(options, &c.arena, &c.report.lists, err);
+    if (status == STATUS_OK)
+        status = plan_vary(options, &c.arena, &c.report.search, err);
+    if (status == STATUS_OK)
+        status = plan_vary_lists(options, &c.report.search, &c.arena, &c.report.lists, err);
     if (status != STATUS_OK)
         goto out;
     status = prepare_open(options, NULL, &c.prepared, err);
@@ -137,15 +148,19 @@ enum status cmd_plan(struct options *options, struct output *out, struct err *er
     status = check_units(&c, err);
     if (status != STATUS_OK)
         goto out;
+    status = plan_find(&c, err);
+    if (status != STATUS_OK)
+        goto out;
     c.report.model = c.prepared.model.name;
     c.report.cluster = c.prepared.cluster.name;
     c.report.parameters = c.prepared.model.n_element;
     status = c.report.search.on ? plan_search(&c, out, err) : compare_lists(&c, &out->term, err);
     if (status == STATUS_OK)
         status = check_rows(&c, err);
+    if (status == STATUS_OK)
+        status = rank_rows(&c, err);
     if (status != STATUS_OK)
         goto out;
-    rank(&c.report);
     status = judge(&c, out, err);
     if (status == STATUS_OK)
         status = plan_emit(&c, out, err);

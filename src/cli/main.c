@@ -40,7 +40,7 @@ const struct command commands[] = {
          "judged by the event simulation; small spaces are gone through whole, and of others it is "
          "said how far the answer can be from the best. What an option fixes is not searched. With "
          "--units plans are compared that are named: --units, --reshard, --prefetch, "
-         "--prefetch-backward, --ac, --allocator and others take several values, separated by commas, "
+         "--prefetch-backward, --ac, --allocator, --batch and others take several values, separated by commas, "
          "and every combination is a plan; ';' separates plans of --units that are lists of patterns, "
          "as in 'block;model.layers.*,lm_head'. Where nothing fits into an explicit --memory the exit "
          "code is 1. In the units that were found NxM is N units of M blocks, k after them says that "

@@ -12,7 +12,7 @@
 #include "src/cli/command.h"
 #include "src/cli/plan_emit.h"
 #include "src/cli/plan_keep.h"
-#include "src/cli/plan_search.h"
+#include "src/cli/plan_vary.h"
 #include "src/cli/run_job.h"
 #include "src/cli/term.h"
 #include "src/plan.h"
@@ -113,6 +113,12 @@ static const char *const transport_words[] = {TRANSPORTS(X) NULL};
 #undef X
 #define X(id, name, what) [AXIS_##id] = name,
 #define Y(id, name) [SEARCH_##id] = name,
+#define Z(id, name) [FIND_##id] = name,
+static const char *const find_words[] = {FIND_QUESTIONS(Z) NULL};
+#undef Z
+#define Z(id, name) [OBJECTIVE_##id] = name,
+static const char *const judge_words[] = {OBJECTIVES(Z) NULL};
+#undef Z
 static const char *const search_words[] = {AXES(X)[SEARCH_SPLIT] = "split", SEARCH_LISTS(Y) NULL};
 #undef X
 #undef Y
@@ -120,7 +126,9 @@ static const char *const search_words[] = {AXES(X)[SEARCH_SPLIT] = "split", SEAR
 static const char search_help[] =
     "what a search varies; several are separated by commas, and without --units the first four that no "
     "option fixes. " AXES(X) "split: borders between attention and MLP, where nothing is recomputed; "
-    "ac, allocator, arrange, hold (--reduce-inputs), comm (--separate-reduce-comm): that option";
+    "ac, allocator, arrange, hold (--reduce-inputs), comm (--separate-reduce-comm): that option; "
+    "replicas: of whole nodes; int-reshard: --reshard to groups in a node; batch: microbatches that "
+    "share --batch times --accum";
 #undef X
 #define X(id, name) [CALIBRATE_FROM_##id] = name,
 static const char *const source_words[] = {CALIBRATE_SOURCES(X) NULL};
@@ -170,10 +178,10 @@ const struct option_info option_table[OPTION_N] = {
         .most = UINT64_C(1) << 53, .otherwise = "the model's", .in_force = true,
         .help = "positions that gpt2 and mpt learn; seq: one for each token of a sequence"},
     [OPTION_BATCH] = {
-        "batch", STEP, OPTION_COUNT, "N", .least = 1, .initial = "1", .in_force = true,
+        "batch", STEP, OPTION_COUNT, "N", .least = 1, .initial = "1", .list = true, .in_force = true,
         .help = "sequences in a microbatch of one GPU"},
     [OPTION_ACCUM] = {
-        "accum", STEP, OPTION_COUNT, "N", .least = 1, .most = PLAN_MAX_ACCUM, .initial = "1",
+        "accum", STEP, OPTION_COUNT, "N", .least = 1, .most = PLAN_MAX_ACCUM, .initial = "1", .list = true,
         .in_force = true, .help = "microbatches in a step; --sync says when gradients are reduced"},
     [OPTION_SYSTEM] = {
         "system", STEP, OPTION_WORD, .words = system_words, .initial = "fsdp2", .list = true,
@@ -274,6 +282,7 @@ const struct option_info option_table[OPTION_N] = {
                 "with its own all-gathers and reduce-scatters"},
     [OPTION_REPLICAS] = {
         "replicas", STEP, OPTION_COUNT, "N", .least = 1, .most = PLAN_MAX_RANKS, .otherwise = "1",
+        .list = true,
         .in_force = true,
         .help = "HSDP: so many sets of all shards, each on neighbouring GPUs"},
     [OPTION_SYNC] = {
@@ -389,7 +398,16 @@ const struct option_info option_table[OPTION_N] = {
         .help = "freeze the model and train low-rank adapters of rank r beside the linear layers that "
                 "are named; without targets the family's own, of llama q_proj and v_proj"},
     [OPTION_SEARCH] = {
-        "search", COMMAND_PLAN, OPTION_WORDS, .words = search_words, .help = search_help},
+        "search", COMMAND_PLAN, OPTION_WORDS, "WORDS", .words = search_words, .help = search_help},
+    [OPTION_FIND] = {
+        "find", COMMAND_PLAN, OPTION_WORD, .words = find_words,
+        .help = "the largest --batch or longest --seq that fits, the fewest --gpus, or from how many "
+                "GPUs on --replicas are faster (hsdp); the answer's plan is shown, and without one the "
+                "exit code is 1"},
+    [OPTION_JUDGE] = {
+        "judge", COMMAND_PLAN, OPTION_WORD, .words = judge_words, .initial = "events",
+        .help = "what a search judges plans by: the event simulation, or formulas like those of "
+                "fsdp_milp, without copies, contention or the allocator; what is shown is simulated"},
     [OPTION_FIXED] = {
         "fixed", COMMAND_PLAN, OPTION_TEXT, "MODULES", .otherwise = "none",
         .help = "modules, as patterns, whose place a search leaves as --units has it"},

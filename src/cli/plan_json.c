@@ -18,15 +18,15 @@ static void add_rank_or_null(struct cJSON *parent, const char *key, const struct
         json_add_number(parent, key, NAN, 1); /* what is not finite is written as null */
 }
 
-/* Against the plan of rank 1, of those that have times. */
+/* Against the plan of rank 1 at as many tokens, of those that have times. */
 static void add_behind(const struct plan_row *first, const struct plan_row *row)
 {
     if (row->refused)
         return;
     json_add_int(row->json, "behind_first_ns",
-                 row->step_ns[SPREAD_MID] - first->step_ns[SPREAD_MID]);
+                 plan_row_step_ns(row, SPREAD_MID, first->tokens) - first->step_ns[SPREAD_MID]);
     json_add_int(row->json, "behind_first_uncertainty_ns",
-                 paired_uncertainty_ns(&first->shift, &row->shift));
+                 plan_rows_uncertainty_ns(first, row, first->tokens));
 }
 
 static void add_row(const struct plan_row *first, struct plan_row *row, struct cJSON *rows)
@@ -35,6 +35,7 @@ static void add_row(const struct plan_row *first, struct plan_row *row, struct c
     add_behind(first, row);
     json_add_bool(row->json, "tied_with_first", row->tied);
     json_add_bool(row->json, "on_front", row->on_front);
+    json_add_bool(row->json, "chosen_by_judge", row->chosen);
     json_add_root(rows, NULL, row->json);
     row->json = NULL;
 }
@@ -46,6 +47,7 @@ static void add_search(const struct plan_found *search, struct cJSON *root)
 
     if (!search->on)
         return;
+    json_add_string(root, "judge", objective_name(search->objective));
     json_add_u64(root, "evaluated", search->judged);
     json_add_u64(root, "passed_over", search->passed_over);
     json_add_number(root, "space", search->space_size, 1);
@@ -66,13 +68,16 @@ void plan_report_json(struct plan_report *report, struct text *out)
     json_add_string(root, "cluster", report->cluster);
     json_add_u64(root, "memory_limit_bytes", report->limit_bytes);
     add_search(&report->search, root);
+    plan_find_json(&report->find, root);
     json_add_number(root, "tie_pct", 100 * PAIRED_LEAST_SHARE, 1);
     add_rank_or_null(root, "best", report->best);
+    add_rank_or_null(root, "runner_up", report->runner_up);
     struct cJSON *front = json_add_array(root, "front"); /* ranks */
     for (uint32_t i = 0; i < report->n_row; i++) {
         if (report->rows[i].on_front)
             json_add_u64(front, NULL, report->rows[i].rank);
     }
+    plan_relax_json(&report->relax, root);
     struct cJSON *rows = json_add_array(root, "rows");
     for (uint32_t i = 0; i < report->n_row; i++)
         add_row(&report->rows[0], &report->rows[i], rows);

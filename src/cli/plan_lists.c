@@ -164,15 +164,44 @@ bool plan_lists_vary(const struct plan_lists *lists, enum option_id id)
     return false;
 }
 
+void plan_lists_share(struct plan_lists *lists, enum option_id id, enum option_id brought,
+                      uint64_t product, struct arena *arena)
+{
+    for (uint32_t i = 0; i < lists->n_list; i++) {
+        struct plan_list *list = &lists->lists[i];
+        uint64_t value;
+        if (list->id != id)
+            continue;
+        list->brings = arena_array(arena, const char *, list->n);
+        list->brought = brought;
+        for (uint32_t v = 0; v < list->n; v++)
+            if (text_to_u64(list->values[v], &value) && value > 0)
+                list->brings[v] =
+                    arena_printf(arena, "%llu", (unsigned long long)(product / value));
+    }
+}
+
+static void take(struct options *options, enum option_id id, const char *value)
+{
+    const enum status status = options_take(options, id, value, NULL);
+    assert(status == STATUS_OK);
+    (void)status;
+}
+
 void plan_lists_row(const struct plan_lists *lists, uint32_t row, const struct options *options,
                     struct options *out)
 {
+    const char *brought[OPTION_N] = {NULL};
+
     *out = *options;
     for (uint32_t i = lists->n_list; i-- > 0;) {
         const struct plan_list *list = &lists->lists[i];
-        enum status status = options_take(out, list->id, list->values[row % list->n], NULL);
-        assert(status == STATUS_OK);
-        (void)status;
+        take(out, list->id, list->values[row % list->n]);
+        if (list->brings)
+            brought[list->brought] = list->brings[row % list->n];
         row /= list->n;
     }
+    for (unsigned id = 0; id < OPTION_N; id++)
+        if (brought[id])
+            take(out, (enum option_id)id, brought[id]);
 }

@@ -20,6 +20,9 @@ struct plan_list {
     enum option_id id;
     const char **values;
     uint32_t n;
+    /* Each value brings one of another option along: by value, or NULL. */
+    const char **brings;
+    enum option_id brought;
 };
 
 /* Each option that can be a list, in the order of the table; the last one varies fastest. */
@@ -38,6 +41,10 @@ bool plan_list_is_scheme(const char *units);
 
 /* Whether the plans differ in it. */
 bool plan_lists_vary(const struct plan_lists *lists, enum option_id id);
+
+/* Let each number of a list bring the one along that makes product with it; all of them divide it. */
+void plan_lists_share(struct plan_lists *lists, enum option_id id, enum option_id brought,
+                      uint64_t product, struct arena *arena);
 
 /* The options of one plan. */
 void plan_lists_row(const struct plan_lists *lists, uint32_t row, const struct options *options,

@@ -8,9 +8,16 @@
 #include <string.h>
 
 #include "src/cli/plan_canvas.h"
+#include "src/cli/plan_rank.h"
 
 static const struct glyphs ascii = {"*", "o", "^", "v", ".", "|", "|", "+", "+", "-", "+", "/"};
 static const struct glyphs utf8 = {"●", "○", "↑", "↓", "·", "┃", "│", "┤", "└", "─", "┬", "╱"};
+
+/* Of as many tokens as the first plan's step has. */
+static double time_of(const struct canvas *canvas, const struct plan_row *row)
+{
+    return (double)plan_row_step_ns(row, SPREAD_MID, canvas->plot->rows[0].tokens);
+}
 
 static bool is_built(const struct plan_row *row)
 {
@@ -42,7 +49,7 @@ static void find_ranges(struct canvas *canvas)
         canvas->has_strip = canvas->has_strip || (is_built(row) && !is_shown(canvas, row));
         if (!is_shown(canvas, row))
             continue;
-        double x = (double)row->total_bytes, y = (double)row->step_ns[SPREAD_MID];
+        double x = (double)row->total_bytes, y = time_of(canvas, row);
         canvas->x.low = !begun || x < canvas->x.low ? x : canvas->x.low;
         canvas->x.high = !begun || x > canvas->x.high ? x : canvas->x.high;
         canvas->y.low = !begun || y < canvas->y.low ? y : canvas->y.low;
@@ -84,7 +91,7 @@ static void set_cell(struct canvas *canvas, unsigned row, unsigned col, const ch
 
 static void add_point(struct canvas *canvas, const struct plan_row *row)
 {
-    double y = (double)row->step_ns[SPREAD_MID];
+    double y = time_of(canvas, row);
     struct point point = {.row = ROWS - 1 - plan_axis_cell(&canvas->y, y),
                           .col =
                               canvas->first + plan_axis_cell(&canvas->x, (double)row->total_bytes),

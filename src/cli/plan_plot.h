@@ -1,5 +1,6 @@
 /*
- * Time and memory of plans as a picture of characters: left is small, low is fast.
+ * Time and memory of plans as a picture of characters: left is small, low is fast. Steps of other
+ * numbers of tokens than the first plan's are shown as if they had as many.
  *
  * Points carry their rank. The axes are to scale for the plans that fit (for all, where none does);
  * where the limit lies far from them the axis is broken, and what does not fit stands behind it.

@@ -6,9 +6,46 @@
 
 #include <stdlib.h>
 
-static int sign_of(int64_t a, int64_t b)
+typedef unsigned __int128 u128;
+
+int plan_token_order(int64_t a_ns, uint64_t a_tokens, int64_t b_ns, uint64_t b_tokens)
 {
+    const u128 a = (u128)(uint64_t)a_ns * b_tokens, b = (u128)(uint64_t)b_ns * a_tokens;
     return (a > b) - (a < b);
+}
+
+/* What takes ns with so many tokens, with others. */
+static int64_t at_tokens(int64_t ns, uint64_t tokens, uint64_t others)
+{
+    return tokens == others ? ns : (int64_t)((double)ns * (double)others / (double)tokens);
+}
+
+/* By the time of a token. */
+static int order_time(const struct plan_row *a, const struct plan_row *b, enum spread spread)
+{
+    return plan_token_order(a->step_ns[spread], a->tokens, b->step_ns[spread], b->tokens);
+}
+
+int64_t plan_row_step_ns(const struct plan_row *row, enum spread spread, uint64_t tokens)
+{
+    return at_tokens(row->step_ns[spread], row->tokens, tokens);
+}
+
+static struct paired_shift shift_at(const struct plan_row *row, uint64_t tokens)
+{
+    struct paired_shift shift = row->shift;
+
+    for (unsigned group = 0; group < PAIRED_GROUP_N; group++)
+        for (unsigned end = 0; end < PAIRED_END_N; end++)
+            shift.ns[group][end] = at_tokens(shift.ns[group][end], row->tokens, tokens);
+    return shift;
+}
+
+int64_t plan_rows_uncertainty_ns(const struct plan_row *a, const struct plan_row *b,
+                                 uint64_t tokens)
+{
+    const struct paired_shift x = shift_at(a, tokens), y = shift_at(b, tokens);
+    return paired_uncertainty_ns(&x, &y);
 }
 
 static int order_u64(uint64_t a, uint64_t b)
@@ -18,7 +55,12 @@ static int order_u64(uint64_t a, uint64_t b)
 
 bool plan_rows_tie(const struct plan_row *a, const struct plan_row *b)
 {
-    return paired_tie(a->step_ns, &a->shift, b->step_ns, &b->shift);
+    const struct paired_shift a_shift = shift_at(a, a->tokens), b_shift = shift_at(b, a->tokens);
+    int64_t b_ns[SPREAD_N];
+
+    for (unsigned spread = 0; spread < SPREAD_N; spread++)
+        b_ns[spread] = plan_row_step_ns(b, (enum spread)spread, a->tokens);
+    return paired_tie(a->step_ns, &a_shift, b_ns, &b_shift);
 }
 
 /* 0: fits, 1: does not, 2: refused */
@@ -33,11 +75,11 @@ static int compare_rows(const void *a, const void *b)
     const struct plan_row *x = a, *y = b;
     int order = class_of(x) - class_of(y);
     if (order == 0 && x->fits)
-        order = sign_of(x->step_ns[SPREAD_MID], y->step_ns[SPREAD_MID]);
+        order = order_time(x, y, SPREAD_MID);
     if (order == 0)
         order = order_u64(x->total_bytes, y->total_bytes);
     if (order == 0)
-        order = sign_of(x->step_ns[SPREAD_MID], y->step_ns[SPREAD_MID]);
+        order = order_time(x, y, SPREAD_MID);
     if (order == 0)
         order = order_u64(x->n_unit, y->n_unit);
     return order ? order : order_u64(x->rank, y->rank);
@@ -45,7 +87,7 @@ static int compare_rows(const void *a, const void *b)
 
 static bool beats(const struct plan_row *a, const struct plan_row *b)
 {
-    int time = sign_of(a->step_ns[SPREAD_MID], b->step_ns[SPREAD_MID]);
+    int time = order_time(a, b, SPREAD_MID);
     int memory = order_u64(a->total_bytes, b->total_bytes);
     return time <= 0 && memory <= 0 && (time < 0 || memory < 0 || a->rank < b->rank);
 }
@@ -83,6 +125,28 @@ const struct plan_row *plan_rows_best(const struct plan_row *rows, uint32_t n)
             best = &rows[i];
     }
     return best;
+}
+
+const struct plan_row *plan_rows_runner_up(const struct plan_row *rows, uint32_t n,
+                                           const struct plan_row *best)
+{
+    for (uint32_t i = 0; i < n && class_of(&rows[i]) == 0 && best; i++)
+        if (&rows[i] != best)
+            return &rows[i];
+    return NULL;
+}
+
+double plan_row_tokens_per_s(const struct plan_row *row)
+{
+    const int64_t step_ns = row->step_ns[SPREAD_MID];
+    return step_ns > 0 ? 1e9 * (double)row->tokens / (double)step_ns : 0;
+}
+
+double plan_rows_slower(const struct plan_row *a, const struct plan_row *b)
+{
+    return (double)a->step_ns[SPREAD_MID] * (double)b->tokens /
+               ((double)b->step_ns[SPREAD_MID] * (double)a->tokens) -
+           1;
 }
 
 const struct plan_row *plan_rows_smallest(const struct plan_row *rows, uint32_t n)

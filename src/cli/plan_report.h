@@ -6,18 +6,23 @@
 #define SRC_CLI_PLAN_REPORT_H
 
 #include "sim/cost.h"
+#include "sim/judge_pool.h"
+#include "src/cli/plan_find.h"
 #include "src/cli/plan_lists.h"
+#include "src/cli/plan_relax.h"
 #include "src/cli/plan_row.h"
 #include "src/cli/term.h"
 
 /* How plans were found that nobody named. */
 struct plan_found {
     bool on;
-    unsigned axes;     /* bits of enum axis */
-    bool halves;       /* units may end inside of blocks */
-    bool whole;        /* all plans of the space were looked at, so that the best one is optimal */
-    bool stopped;      /* by a signal */
-    double space_size; /* plans that there are */
+    unsigned axes; /* bits of enum axis */
+    bool halves;   /* units may end inside of blocks */
+    enum objective objective;
+    uint64_t sequences; /* of a GPU in a step, where microbatches share them; else 0 */
+    bool whole;         /* all plans of the space were looked at, so that the best one is optimal */
+    bool stopped;       /* by a signal */
+    double space_size;  /* plans that there are */
     uint64_t judged, passed_over;
     int64_t best_ns, least_ns; /* within the limit, by the search; of any plan; 0: not known */
 };
@@ -26,9 +31,12 @@ struct plan_report {
     const struct options *options; /* as typed */
     struct plan_found search;
     struct plan_lists lists;
-    struct plan_row *rows; /* ranked */
+    struct plan_find find;
+    struct plan_relax relax; /* where none fits */
+    struct plan_row *rows;   /* ranked */
     uint32_t n_row;
-    const struct plan_row *best, *smallest; /* NULL: none fits; all are refused */
+    /* NULL: none fits; there is no second one that does; all are refused */
+    const struct plan_row *best, *runner_up, *smallest;
     uint64_t limit_bytes, outside_bytes;
     struct tables_left left; /* tables that some price of some plan is read outside of */
     /* of every plan the same */
@@ -48,7 +56,7 @@ void plan_report_search(const struct plan_report *report, struct text *out);
 void plan_report_differs(const struct plan_report *report, const struct plan_row *row,
                          struct text *out);
 
-/* Why nothing fits: what the smallest plan needs, when and for what. */
+/* Why nothing fits: what the smallest plan needs, when and for what, and with what it would. */
 void plan_report_shortage(const struct plan_report *report, struct text *out);
 
 /* A paragraph as page_wrap() has it, in lines of the report. */

@@ -21,6 +21,7 @@ struct plan_row {
     const char *refused;    /* why it cannot be built; nothing below then; or NULL */
     enum status status;     /* of the refusal */
 
+    uint64_t tokens; /* of a GPU in a step */
     int64_t step_ns[SPREAD_N];
     struct paired_shift shift; /* what is uncertain about that, group by group */
     int64_t exposed_ns;
@@ -37,6 +38,7 @@ struct plan_row {
 
     uint32_t rank;       /* from 1, or PLAN_NO_RANK */
     bool tied, on_front; /* with rank 1; of time and memory */
+    bool chosen;         /* what another judge than the event simulation takes */
 };
 
 #endif

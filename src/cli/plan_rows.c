@@ -59,6 +59,8 @@ static enum status fill_row(struct comparison *c, const struct sim_report *repor
         return status;
     for (unsigned spread = 0; spread < SPREAD_N; spread++)
         row->step_ns[spread] = report->time[spread].step_ns;
+    const struct plan_options *plan = &c->prepared.plan.options;
+    row->tokens = plan->seq * plan->batch * plan->accum;
     row->exposed_ns = report->time[SPREAD_MID].exposed_comm_ns;
     row->overlap_pct = report->overlap_pct;
     row->n_unit = c->prepared.plan.n_unit;
@@ -93,7 +95,7 @@ static void fill_common(struct comparison *c, const struct sim_report *report,
     c->report.outside_bytes = report->outside_bytes;
 }
 
-static bool is_refusal(enum status status)
+bool plan_row_is_refusal(enum status status)
 {
     return status == STATUS_NO || status == STATUS_USAGE || status == STATUS_INPUT;
 }
@@ -117,7 +119,7 @@ static enum status evaluate_row(struct comparison *c, struct plan_row *row, cons
 
     if (status == STATUS_OK)
         status = evaluate(&row->options, &c->prepared, &report, &why);
-    if (is_refusal(status)) {
+    if (plan_row_is_refusal(status)) {
         refuse(c, &why, row);
         return STATUS_OK;
     }
@@ -149,11 +151,6 @@ enum status comparison_add(struct comparison *c, const struct options *options, 
         json_add_string(row->json, "arrange", option_text(options, OPTION_ARRANGE));
     }
     return evaluate_row(c, row, term, err);
-}
-
-void comparison_drop(struct comparison *c)
-{
-    json_free(c->report.rows[--c->report.n_row].json);
 }
 
 void comparison_release(struct comparison *c)

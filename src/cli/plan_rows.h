@@ -27,8 +27,8 @@ struct comparison {
 enum status comparison_add(struct comparison *comparison, const struct options *options,
                            const char *label, const struct term *term, struct err *err);
 
-/* Take the last row back. */
-void comparison_drop(struct comparison *comparison);
+/* Whether this way of failing is a plan that is refused. */
+bool plan_row_is_refusal(enum status status);
 
 void comparison_release(struct comparison *comparison);
 

@@ -40,3 +40,9 @@ struct plan_scale plan_scale_bytes(uint64_t least, uint64_t most)
         scale.decimals = 2;
     return scale;
 }
+
+struct plan_scale plan_scale_tokens(double most_per_s)
+{
+    return most_per_s < 1e6 ? (struct plan_scale){"tokens/s", 1, 0}
+                            : (struct plan_scale){"Mtok/s", 1e6, 1};
+}

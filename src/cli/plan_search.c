@@ -1,185 +1,34 @@
 /*
- * Searching for plans; see plan_search.h.
- *
- * The search knows requested bytes alone; what the allocator reserves is known of the finalists
- * (sim/finalists.h), of which a few become rows.
+ * Searching for plans; see plan_search.h. Of what a search finds a few plans become rows.
  */
 #include "src/cli/plan_search.h"
 
-#include <string.h>
-#include <unistd.h>
-
 #include "gpu/stop_signal.h"
-#include "sim/finalists.h"
-#include "sim/judge_pool.h"
+#include "src/cli/plan_hunt.h"
 #include "src/cli/plan_keep.h"
 #include "src/cli/plan_point.h"
-#include "src/cli/plan_progress.h"
 #include "src/cli/plan_rank.h"
 
 enum { FRONT_ROWS = 6 };
 
-/* Below this share of a GPU's memory, where nobody gives a limit: nearer steps get slower (COST 7). */
-static const double MARGIN = 0.92;
-
-/* Axis words of --search that are values of an option. */
-static const struct {
-    enum option_id option;
-    const char *values;
-} listed[SEARCH_WORD_N] = {
-    [SEARCH_AC] = {OPTION_AC, "none,op,every:2,full"},
-    [SEARCH_ALLOCATOR] = {OPTION_ALLOCATOR, "caching,expandable"},
-    [SEARCH_ARRANGE] = {OPTION_ARRANGE, "native,by-dtype,precast"},
-    [SEARCH_HOLD] = {OPTION_REDUCE_INPUTS, "1,2,3"},
-    [SEARCH_COMM] = {OPTION_SEPARATE_REDUCE_COMM, "no,yes"},
-};
-
-static bool any_given(const struct options *options, enum option_id a, enum option_id b)
-{
-    return option_given(options, a) || option_given(options, b);
-}
-
-static unsigned free_axes(const struct options *options)
-{
-    unsigned axes = AXES_ALL;
-
-    if (any_given(options, OPTION_RESHARD, OPTION_NO_RESHARD))
-        axes &= ~(1u << AXIS_RESHARD);
-    if (any_given(options, OPTION_PREFETCH, OPTION_PREFETCH_BACKWARD))
-        axes &= ~(1u << AXIS_PREFETCH);
-    return axes;
-}
-
-void plan_search_options(struct options *options, struct plan_found *out)
-{
-    const bool asked = option_given(options, OPTION_SEARCH);
-    const unsigned words = (unsigned)option_number(options, OPTION_SEARCH);
-
-    *out = (struct plan_found){.on = asked || !option_given(options, OPTION_UNITS)};
-    if (!out->on)
-        return;
-    out->axes = asked ? words & AXES_ALL : free_axes(options);
-    out->halves = words >> SEARCH_SPLIT & 1;
-    if (!option_given(options, OPTION_UNITS) && !option_given(options, OPTION_PLAN))
-        options_set(options, OPTION_UNITS, 1, "torchtitan");
-    for (unsigned word = 0; word < SEARCH_WORD_N; word++)
-        if (words >> word & 1 && listed[word].values && !option_given(options, listed[word].option))
-            options_set(options, listed[word].option, 1, listed[word].values);
-}
-
-/* ---- one combination of lists --------------------------------------------------------------------- */
-
-struct hunt {
+struct hunting {
     struct comparison *c;
     struct output *out;
-    struct options options; /* of this combination */
-    struct prepared fine;   /* its units as small as they may become */
-    struct plan start;
-    struct space space;
-    struct search_options search;
-    struct search_result result;
-    struct finalists finalists;
-    struct plan_progress progress;
-    bool *taken; /* by index in result.found: it is a row */
+    struct hunt hunt;
+    bool *taken; /* by index in hunt.result.found: it is a row */
 };
 
-static uint64_t limit_of(const struct hunt *hunt)
+static enum status add_found(struct hunting *h, uint32_t index, struct err *err)
 {
-    const struct cluster *cluster = &hunt->fine.cluster;
-    const uint64_t limit = option_given(&hunt->options, OPTION_MEMORY)
-                               ? option_number(&hunt->options, OPTION_MEMORY)
-                               : (uint64_t)(MARGIN * (double)cluster->memory_bytes);
-    return limit > cluster->outside_bytes ? limit - cluster->outside_bytes : 0;
-}
-
-static bool go_on(void *self, const struct search_progress *progress)
-{
-    struct hunt *hunt = self;
-    plan_progress_search(&hunt->progress, progress->judged + progress->passed_over,
-                         progress->expected, progress->best_ns);
-    return stop_signal_came() == 0;
-}
-
-static uint32_t jobs_of(const struct options *options)
-{
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-
-    if (option_given(options, OPTION_JOBS))
-        return (uint32_t)option_number(options, OPTION_JOBS);
-    return cores < 1 ? 1 : cores > JUDGE_POOL_MAX ? JUDGE_POOL_MAX : (uint32_t)cores;
-}
-
-/* Atoms that --fixed names stay as the start has them. */
-static void fix_atoms(struct hunt *hunt)
-{
-    const char *patterns = option_text(&hunt->options, OPTION_FIXED);
-    char *rest = patterns ? arena_strdup(&hunt->fine.arena, patterns) : NULL;
-
-    for (char *pattern; (pattern = strsep(&rest, ","));)
-        for (uint32_t a = 0; a < hunt->space.n_atom; a++)
-            if (text_matches(pattern, hunt->fine.plan.units[a].name))
-                space_fix(&hunt->space, a);
-}
-
-/* The space of the combination. STATUS_USAGE where it has none. */
-static enum status open_space(struct hunt *hunt, struct err *err)
-{
-    struct options fine = hunt->options;
-    struct plan_options start = prepare_plan_options(&hunt->options, &hunt->fine.cluster);
-    const bool halves = hunt->c->report.search.halves && start.ac == AC_NONE;
-    enum status status = options_take(&fine, OPTION_UNITS, halves ? "half" : "piece", err);
-
-    if (status == STATUS_OK)
-        status = prepare_plan(&fine, &hunt->fine, err);
-    if (status == STATUS_OK && program_is_timed(&hunt->fine.program))
-        return err_set(err, STATUS_USAGE, "where memory depends on times no search is fast");
-    if (status == STATUS_OK)
-        status = plan_resolve(&hunt->fine.model, &start, &hunt->fine.arena, &hunt->start, err);
-    if (status == STATUS_OK)
-        status = space_init(&hunt->fine.plan, &hunt->start, hunt->c->report.search.axes,
-                            &hunt->fine.arena, &hunt->space, err);
-    if (status == STATUS_OK)
-        fix_atoms(hunt);
-    return status;
-}
-
-static enum status run_search(struct hunt *hunt, struct err *err)
-{
-    struct plan_found *found = &hunt->c->report.search;
-    const enum status status = search_run(&hunt->space, &hunt->fine.cluster, &hunt->fine.bodies,
-                                          &hunt->search, &hunt->fine.arena, &hunt->result, err);
-    const struct search_result *result = &hunt->result;
-
-    if (status != STATUS_OK)
-        return status;
-    hunt->taken = arena_array(&hunt->fine.arena, bool, result->n + 1);
-    found->judged += result->progress.judged;
-    found->passed_over += result->progress.passed_over;
-    found->stopped |= result->stopped;
-    found->whole &= result->whole;
-    if (found->least_ns == 0 || result->least.step_ns < found->least_ns)
-        found->least_ns = result->least.step_ns;
-    return STATUS_OK;
-}
-
-/* ---- rows ------------------------------------------------------------------------------------------ */
-
-static enum status add_found(struct hunt *hunt, uint32_t index, struct err *err)
-{
-    const uint8_t *point = hunt->result.found[index].point;
+    struct arena *arena = &h->c->arena;
     struct options options;
-    enum status status;
 
-    if (hunt->taken[index])
+    if (h->taken[index])
         return STATUS_OK;
-    hunt->taken[index] = true;
-    status = plan_point_options(&hunt->space, point, &hunt->options, &hunt->fine, &hunt->c->arena,
-                                &options, err);
-    if (status == STATUS_OK)
-        status = comparison_add(hunt->c, &options,
-                                plan_point_label(&hunt->space, point, &hunt->c->arena),
-                                &hunt->out->term, err);
-    return status;
+    h->taken[index] = true;
+    const char *label = plan_point_label(&h->hunt.space, h->hunt.result.found[index].point, arena);
+    const enum status status = hunt_options(&h->hunt, index, arena, &options, err);
+    return status == STATUS_OK ? comparison_add(h->c, &options, label, &h->out->term, err) : status;
 }
 
 /* Fewer units first, then more even ones, then the faster. */
@@ -202,6 +51,12 @@ static bool is_more_even(const struct hunt *hunt, uint32_t a, uint32_t b)
                   : hunt->result.found[a].judged.step_ns < hunt->result.found[b].judged.step_ns;
 }
 
+/* Where the first fits without giving memory back, so have the others to. */
+static bool is_eligible(const struct finalists *all, uint32_t i)
+{
+    return !all->at[i].placed.retries || all->at[0].placed.retries;
+}
+
 /* Of those that tie with the fastest the one that is first in another order. */
 static uint32_t first_of_ties(const struct hunt *hunt,
                               bool (*before)(const struct hunt *hunt, uint32_t a, uint32_t b))
@@ -212,136 +67,155 @@ static uint32_t first_of_ties(const struct hunt *hunt,
     uint32_t best = all[0].found;
 
     for (uint32_t i = 1; i < hunt->finalists.n_fit; i++)
-        if ((double)found[all[i].found].judged.step_ns < most_ns &&
+        if (is_eligible(&hunt->finalists, i) &&
+            (double)found[all[i].found].judged.step_ns < most_ns &&
             before(hunt, all[i].found, best))
             best = all[i].found;
     return best;
 }
 
 /* Some of the front, evenly spread, the smallest among them. */
-static enum status add_front(struct hunt *hunt, struct err *err)
+static enum status add_front(struct hunting *h, struct err *err)
 {
-    const struct finalists *all = &hunt->finalists;
-    uint32_t *front = arena_array(&hunt->fine.arena, uint32_t, all->n_fit + 1), n = 0;
+    const struct finalists *all = &h->hunt.finalists;
+    uint32_t *front = arena_array(&h->hunt.fine.arena, uint32_t, all->n_fit + 1), n = 0;
     enum status status = STATUS_OK;
 
     for (uint32_t i = 0; i < all->n_fit; i++)
-        if (all->at[i].on_front)
+        if (all->at[i].on_front && is_eligible(all, i))
             front[n++] = all->at[i].found;
     const uint32_t most = n < FRONT_ROWS ? n : FRONT_ROWS;
     for (uint32_t i = 0; i < most && status == STATUS_OK; i++)
-        status = add_found(hunt, front[most > 1 ? i * (n - 1) / (most - 1) : 0], err);
+        status = add_found(h, front[most > 1 ? i * (n - 1) / (most - 1) : 0], err);
     return status;
 }
 
-static struct alloc_config config_of(const struct hunt *hunt)
+/* What all combinations were together. */
+static void note_search(struct hunting *h)
 {
-    struct alloc_config config = alloc_config_default();
+    struct plan_found *found = &h->c->report.search;
+    const struct search_result *result = &h->hunt.result;
 
-    config.expandable = option_number(&hunt->options, OPTION_ALLOCATOR) != 0;
-    config.capacity_bytes = hunt->search.limit_bytes;
-    return config;
+    found->judged += result->progress.judged;
+    found->passed_over += result->progress.passed_over;
+    found->stopped |= result->stopped;
+    found->whole &= result->whole;
+    if (found->least_ns == 0 || result->least.step_ns < found->least_ns)
+        found->least_ns = result->least.step_ns;
 }
 
-static void note_best(struct hunt *hunt)
+static void note_best(struct hunting *h)
 {
-    struct plan_found *summary = &hunt->c->report.search;
-    const struct found *best = &hunt->result.found[hunt->finalists.at[0].found];
+    struct plan_found *summary = &h->c->report.search;
+    const struct finalist *first = &h->hunt.finalists.at[0];
+    const struct found *best = &h->hunt.result.found[first->found];
 
     if (summary->best_ns == 0 || best->judged.step_ns < summary->best_ns)
         summary->best_ns = best->judged.step_ns;
     /* requested bytes were searched, so that one that was not placed may be faster and fit */
-    summary->whole &= hunt->finalists.at[0].found == 0;
+    summary->whole &= first->found == 0;
 }
 
-static enum status add_rows(struct hunt *hunt, struct err *err)
+/* What another judge would take, whether it fits or not. */
+static enum status add_choice(struct hunting *h, struct err *err)
 {
-    const struct alloc_config config = config_of(hunt);
-    enum status status = run_search(hunt, err);
+    enum status status;
 
-    if (status != STATUS_OK || hunt->result.n == 0)
-        return status;
-    finalists_place(&hunt->space, &hunt->fine.cluster, &hunt->fine.bodies, &hunt->result, &config,
-                    hunt->search.jobs, &hunt->fine.arena, &hunt->finalists);
-    plan_keep(&(struct plan_kept){.options = &hunt->options,
-                                  .lists = &hunt->c->report.lists,
-                                  .space = &hunt->space,
-                                  .result = &hunt->result,
-                                  .finalists = &hunt->finalists,
-                                  .limit_bytes = hunt->search.limit_bytes},
-              &hunt->c->history);
-    if (hunt->finalists.n == 0)
+    if (h->hunt.search.objective == OBJECTIVE_EVENTS)
         return STATUS_OK;
-    status = add_found(hunt, hunt->finalists.at[0].found, err);
-    if (status != STATUS_OK || hunt->finalists.n_fit == 0)
-        return status;
-    note_best(hunt);
-    status = add_found(hunt, first_of_ties(hunt, is_simpler), err);
+    status = add_found(h, 0, err);
     if (status == STATUS_OK)
-        status = add_found(hunt, first_of_ties(hunt, is_more_even), err);
-    return status == STATUS_OK ? add_front(hunt, err) : status;
+        h->c->report.rows[h->c->report.n_row - 1].chosen = true;
+    return status;
+}
+
+static enum status add_rows(struct hunting *h, struct err *err)
+{
+    const struct finalists *finalists = &h->hunt.finalists;
+    enum status status = hunt_run(&h->hunt, err);
+
+    if (status != STATUS_OK)
+        return status;
+    note_search(h);
+    plan_keep(&(struct plan_kept){.options = &h->hunt.options,
+                                  .lists = &h->c->report.lists,
+                                  .space = &h->hunt.space,
+                                  .result = &h->hunt.result,
+                                  .finalists = finalists,
+                                  .limit_bytes = h->hunt.search.limit_bytes},
+              &h->c->history);
+    if (finalists->n == 0)
+        return STATUS_OK;
+    h->taken = arena_array(&h->hunt.fine.arena, bool, h->hunt.result.n);
+    status = add_choice(h, err);
+    if (status == STATUS_OK)
+        status = add_found(h, finalists->at[0].found, err);
+    if (status != STATUS_OK || finalists->n_fit == 0)
+        return status;
+    note_best(h);
+    status = add_found(h, first_of_ties(&h->hunt, is_simpler), err);
+    if (status == STATUS_OK)
+        status = add_found(h, first_of_ties(&h->hunt, is_more_even), err);
+    return status == STATUS_OK ? add_front(h, err) : status;
 }
 
 /* The plan that one would have had. */
-static enum status add_start(struct hunt *hunt, struct err *err)
+static enum status add_start(struct hunting *h, struct err *err)
 {
-    const bool from_file = !option_given(hunt->c->options, OPTION_UNITS) &&
-                           option_given(hunt->c->options, OPTION_PLAN);
-    const char *label = option_text(&hunt->options, from_file ? OPTION_PLAN : OPTION_UNITS);
-    return comparison_add(hunt->c, &hunt->options, label, &hunt->out->term, err);
+    const struct options *typed = h->c->options;
+    const bool from_file = !option_given(typed, OPTION_UNITS) && option_given(typed, OPTION_PLAN);
+    const char *label = option_text(&h->hunt.options, from_file ? OPTION_PLAN : OPTION_UNITS);
+    return comparison_add(h->c, &h->hunt.options, label, &h->out->term, err);
 }
 
 /* Schemes, one after the other. */
-static enum status add_schemes(struct hunt *hunt, const struct err *why, struct err *err)
+static enum status add_schemes(struct hunting *h, const struct err *why, struct err *err)
 {
     static const char *const schemes[] = {"block", "block*2", "block*4", "attn+mlp", "whole"};
     enum status status = STATUS_OK;
 
-    text_add(&hunt->out->warnings, "not searched, schemes are compared: %s\n", why->text);
+    text_add(&h->out->warnings, "not searched, schemes are compared: %s\n", why->text);
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes && status == STATUS_OK; i++) {
-        struct options options = hunt->options;
+        struct options options = h->hunt.options;
         status = options_take(&options, OPTION_UNITS, schemes[i], err);
         if (status == STATUS_OK)
-            status = comparison_add(hunt->c, &options, schemes[i], &hunt->out->term, err);
+            status = comparison_add(h->c, &options, schemes[i], &h->out->term, err);
     }
     return status;
 }
 
-static enum status search_combination(struct hunt *hunt, struct err *err)
+static enum status search_combination(struct hunting *h, struct err *err)
 {
+    struct plan_report *report = &h->c->report;
     struct err why = {0};
-    enum status status = add_start(hunt, err);
+    enum status status = add_start(h, err);
 
-    if (status != STATUS_OK || hunt->c->report.rows[hunt->c->report.n_row - 1].refused)
+    if (status != STATUS_OK || report->rows[report->n_row - 1].refused)
         return status;
-    status = open_space(hunt, &why);
+    status = hunt_open(&h->hunt, &report->search, &why);
     if (status != STATUS_OK)
-        return add_schemes(hunt, &why, err);
-    hunt->search = search_options_default();
-    hunt->search.limit_bytes = limit_of(hunt);
-    hunt->search.jobs = jobs_of(&hunt->options);
-    hunt->search.max_units = (uint32_t)option_number(&hunt->options, OPTION_MAX_UNITS);
-    hunt->search.go_on = go_on;
-    hunt->search.self = hunt;
-    hunt->c->report.search.space_size += space_size(&hunt->space);
-    return add_rows(hunt, err);
+        return add_schemes(h, &why, err);
+    h->hunt.search.objective = report->search.objective;
+    report->search.space_size += space_size(&h->hunt.space);
+    return add_rows(h, err);
 }
 
 enum status plan_search(struct comparison *c, struct output *out, struct err *err)
 {
-    struct hunt hunt = {.c = c, .out = out, .progress = plan_progress_begin()};
-    enum status status = prepare_open(c->options, NULL, &hunt.fine, err);
+    struct plan_progress progress = plan_progress_begin();
+    struct hunting h = {.c = c, .out = out, .hunt = {.progress = &progress}};
+    enum status status = prepare_open(c->options, NULL, &h.hunt.fine, err);
 
     c->report.search.whole = true;
     stop_signal_watch();
     for (uint32_t i = 0; i < c->report.lists.n_row && status == STATUS_OK; i++) {
-        plan_lists_row(&c->report.lists, i, c->options, &hunt.options);
-        status = search_combination(&hunt, err);
+        plan_lists_row(&c->report.lists, i, c->options, &h.hunt.options);
+        status = search_combination(&h, err);
         if (stop_signal_came())
             break;
     }
     stop_signal_unwatch();
-    plan_progress_end(&hunt.progress);
-    prepared_release(&hunt.fine);
+    plan_progress_end(&progress);
+    prepared_release(&h.hunt.fine);
     return status;
 }

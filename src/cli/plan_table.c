@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "src/cli/plan_rank.h"
 #include "src/cli/plan_report.h"
 #include "src/cli/plan_scale.h"
 
@@ -51,7 +52,7 @@ static const struct title tight_titles[OPTION_N] = {
 struct table {
     const struct plan_report *report;
     const struct term *term;
-    struct plan_scale step, exposed, memory, moved;
+    struct plan_scale step, tokens, exposed, memory, moved;
     struct arena arena;
     struct column columns[MAX_COLUMNS];
     uint32_t n_plan, n_column; /* the first n_plan say which plan it is */
@@ -75,12 +76,14 @@ static void choose_scales(struct table *table)
     struct {
         uint64_t least, most;
     } step = {UINT64_MAX, 0}, exposed = step, memory = step, moved = step;
+    double tokens_per_s = 0;
     for (uint32_t i = 0; i < table->report->n_row; i++) {
         const struct plan_row *row = &table->report->rows[i];
         if (row->refused)
             continue;
         step.least = smaller(step.least, (uint64_t)row->step_ns[SPREAD_MID]);
         step.most = larger(step.most, (uint64_t)row->step_ns[SPREAD_HIGH]);
+        tokens_per_s = fmax(tokens_per_s, plan_row_tokens_per_s(row));
         exposed.least = smaller(exposed.least, (uint64_t)row->exposed_ns);
         exposed.most = larger(exposed.most, (uint64_t)row->exposed_ns);
         memory.least = smaller(memory.least, row->total_bytes);
@@ -89,6 +92,7 @@ static void choose_scales(struct table *table)
         moved.most = larger(moved.most, row->moved_bytes);
     }
     table->step = plan_scale_ns(step.least, step.most);
+    table->tokens = plan_scale_tokens(tokens_per_s);
     table->exposed = plan_scale_ns(smaller(exposed.most, exposed.least), exposed.most);
     table->memory = plan_scale_bytes(memory.least, memory.most);
     table->moved = plan_scale_bytes(smaller(moved.most, moved.least), moved.most);
@@ -123,25 +127,27 @@ static void add_plan_columns(struct table *table)
 }
 
 /* Which numbers are shown where there is little room: units, mid, exposed and total. */
-static const bool decides[N_NUMBERS] = {[0] = true, [2] = true, [4] = true, [9] = true};
+static const bool decides[N_NUMBERS] = {[0] = true, [2] = true, [5] = true, [9] = true};
 
 static void add_number_columns(struct table *table, bool few)
 {
     const char *step = arena_printf(&table->arena, "step, %s", table->step.unit);
+    const char *short_memory = arena_printf(&table->arena, "memory, %s", table->memory.unit);
     const char *memory =
-        arena_printf(&table->arena, "memory%s, %s", few ? "" : " of a GPU", table->memory.unit);
+        few ? short_memory : arena_printf(&table->arena, "memory of a GPU, %s", table->memory.unit);
     static const char exposed[] = "exposed", overlap[] = "overlap", collectives[] = "collectives";
+    const char *tokens = table->tokens.unit;
     const struct title titles[N_NUMBERS][2] = {
         {{"", "n"}, {"", "n"}},
         {{step, "low"}, {step, "low"}},
         {{step, "mid"}, {step, "mid"}},
         {{step, "high"}, {step, "high"}},
+        {{tokens, "a GPU"}, {tokens, "/GPU"}},
         {{exposed, table->exposed.unit}, {exposed, table->exposed.unit}},
         {{overlap, "%"}, {overlap, "%"}},
-        {{memory, "alloc."}, {memory, "alloc"}},
-        {{memory, "active"}, {memory, "act."}},
-        {{memory, "reserved"}, {memory, "resv."}},
-        {{memory, "total"}, {memory, "total"}},
+        {{memory, "alloc."}, {short_memory, "alloc"}},
+        {{memory, "reserved"}, {short_memory, "resv."}},
+        {{memory, "total"}, {short_memory, "total"}},
         {{collectives, "n"}, {collectives, "n"}},
         {{collectives, table->moved.unit}, {collectives, table->moved.unit}},
     };
@@ -164,10 +170,10 @@ static void fill_numbers(struct table *table, const struct plan_row *row, bool f
     *cell++ = arena_printf(arena, "%u", row->n_unit);
     for (unsigned spread = 0; spread < SPREAD_N; spread++)
         *cell++ = scaled(table, &table->step, (double)row->step_ns[spread]);
+    *cell++ = scaled(table, &table->tokens, plan_row_tokens_per_s(row));
     *cell++ = scaled(table, &table->exposed, (double)row->exposed_ns);
     *cell++ = isfinite(row->overlap_pct) ? arena_printf(arena, "%.1f", row->overlap_pct) : "-";
     *cell++ = scaled(table, &table->memory, (double)row->allocated_bytes);
-    *cell++ = scaled(table, &table->memory, (double)row->active_bytes);
     *cell++ = scaled(table, &table->memory, (double)row->reserved_bytes);
     *cell++ = scaled(table, &table->memory, (double)row->total_bytes);
     *cell++ = arena_printf(arena, "%u", row->n_collective);
@@ -218,6 +224,17 @@ static unsigned span_width(const struct table *table, uint32_t first, uint32_t l
     return width;
 }
 
+/* How far a top may begin before its columns: what the one of the columns before leaves, but a blank. */
+static unsigned reach(const struct table *table, uint32_t before, uint32_t c)
+{
+    const unsigned words = (unsigned)strlen(title_of(table, before).top);
+    if (c == first_column(table) || words == 0)
+        return REACH;
+    const unsigned width = span_width(table, before, c - 1), gap = gap_before(table, c);
+    const unsigned blanks = gap - 1 + (words < width && c - before > 1 ? (width - words) / 2 : 0);
+    return blanks < REACH ? blanks : REACH;
+}
+
 static void fit_widths(struct table *table)
 {
     for (uint32_t c = 0; c < table->n_column; c++) {
@@ -231,10 +248,10 @@ static void fit_widths(struct table *table)
                 column->width = term_columns(cell);
         }
     }
-    for (uint32_t c = 0, end; c < table->n_column; c = end + 1) {
+    for (uint32_t c = 0, end, before = 0; c < table->n_column; before = c, c = end + 1) {
         end = group_end(table, c);
         unsigned words = (unsigned)strlen(title_of(table, c).top),
-                 room = span_width(table, c, end) + REACH;
+                 room = span_width(table, c, end) + reach(table, before, c);
         if (words > room)
             table->columns[c].width += words - room;
     }

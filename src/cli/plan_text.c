@@ -24,7 +24,8 @@ bool plan_report_varies(const struct plan_report *report, enum option_id id)
 {
     const struct plan_row *rows = report->rows;
 
-    if (report->search.on && id == OPTION_RESHARD && report->search.axes >> AXIS_RESHARD & 1)
+    if (report->search.on && id == OPTION_RESHARD && report->search.axes >> AXIS_RESHARD & 1 &&
+        !plan_lists_vary(&report->lists, OPTION_RESHARD))
         return false;
     for (uint32_t i = 1; i < report->n_row; i++) {
         const char *a = option_text(&rows[0].options, id), *b = option_text(&rows[i].options, id);
@@ -68,6 +69,10 @@ void plan_report_shortage(const struct plan_report *report, struct text *out)
     text_add(out, "nothing fits into %s; the smallest,", text_bytes(report->limit_bytes, limit));
     plan_report_differs(report, row, out);
     text_add(out, ", needs %s, most of it %s", text_bytes(row->total_bytes, total), row->peak);
+    for (uint32_t i = 0; i < report->relax.n; i++) {
+        text_add(out, i == 0 ? "; would fit with" : " or");
+        plan_relax_changes(&report->relax.at[i], out);
+    }
 }
 
 void plan_report_wrap(const struct plan_report *report, const char *paragraph, unsigned at,
@@ -98,6 +103,14 @@ static const char *glued_bytes(uint64_t bytes, char buffer[32])
     return glued(text_bytes(bytes, number), buffer);
 }
 
+static bool tokens_vary(const struct plan_report *report)
+{
+    for (uint32_t i = 1; i < report->n_row; i++)
+        if (!report->rows[i].refused && report->rows[i].tokens != report->rows[0].tokens)
+            return true;
+    return false;
+}
+
 /* What the marks beside the ranks mean, of those that occur. */
 static void add_marks(const struct plan_report *report, const struct term *term, struct text *out)
 {
@@ -124,6 +137,9 @@ static void add_marks(const struct plan_report *report, const struct term *term,
              ". Memory is the highest of initialisation, first and third step; total is "
              "reserved and %s outside torch.",
              glued_bytes(report->outside_bytes, outside));
+    if (tokens_vary(report))
+        text_add(&words, " Plans are ordered by the time of a token, and drawn as if each had the "
+                         "tokens of 1 in a step.");
     text_add(out, "%s", term->quiet);
     text_add(out, "  ");
     plan_report_wrap(report, words.at, 2, 4, out);
@@ -157,6 +173,71 @@ static void add_best(const struct plan_report *report, const struct term *term, 
     text_release(&words);
 }
 
+/* A difference that one plan has from another, as one says it. */
+static void add_difference(double share, const char *more, const char *less, struct text *out)
+{
+    const double percent = 100 * (share < 0 ? -share : share);
+
+    if (percent < 0.01)
+        text_add(out, "less than 0.01" TERM_GLUE "%% %s", share < 0 ? less : more);
+    else
+        text_add(out, "%.2g" TERM_GLUE "%% %s", percent, share < 0 ? less : more);
+}
+
+/* What one would get and give with the next plan in place of the best. */
+static void add_runner_up(const struct plan_report *report, const struct term *term,
+                          struct text *out)
+{
+    const struct plan_row *best = report->best, *row = report->runner_up;
+    struct text words;
+    char bytes[32];
+
+    if (!row)
+        return;
+    const bool more = row->total_bytes > best->total_bytes;
+    text_init(&words);
+    text_add(&words, "%u,", row->rank);
+    plan_report_differs(report, row, &words);
+    text_add(&words, ": ");
+    add_difference(plan_rows_slower(row, best), "slower", "faster", &words);
+    text_add(&words, ", %s %s",
+             glued_bytes(more ? row->total_bytes - best->total_bytes
+                              : best->total_bytes - row->total_bytes,
+                         bytes),
+             more ? "more" : "less");
+    text_add(out, "%srunner-up:%s ", term->quiet, term->plain);
+    plan_report_wrap(report, words.at, 11, 6, out);
+    text_release(&words);
+}
+
+/* What the search would have taken by its own judge. */
+static void add_chosen(const struct plan_report *report, struct text *out)
+{
+    struct text words;
+    char total[32];
+
+    for (uint32_t i = 0; i < report->n_row; i++) {
+        const struct plan_row *row = &report->rows[i];
+        if (!row->chosen || row->refused)
+            continue;
+        text_init(&words);
+        text_add(&words, "%u,", row->rank);
+        plan_report_differs(report, row, &words);
+        text_add(&words, ": %s", glued_bytes(row->total_bytes, total));
+        if (!row->fits)
+            text_add(&words, ", which does not fit");
+        if (report->best && row != report->best) {
+            text_add(&words, ", ");
+            add_difference(plan_rows_slower(row, report->best), "slower than the best",
+                           "faster than the best", &words);
+        }
+        text_add(out, "%s takes: ", objective_name(report->search.objective));
+        plan_report_wrap(report, words.at,
+                         (unsigned)strlen(objective_name(report->search.objective)) + 8, 6, out);
+        text_release(&words);
+    }
+}
+
 static void add_none(const struct plan_report *report, const struct term *term, struct text *out)
 {
     char limit[32], total[32];
@@ -178,6 +259,8 @@ static const char *search_outcome(const struct plan_found *search, char buffer[9
         return "stopped before it was done, this is the best so far";
     if (search->best_ns == 0)
         return "none is within the limit";
+    if (search->objective != OBJECTIVE_EVENTS)
+        return "the judge was no simulation";
     if (search->whole)
         return "the first is optimal";
     if (search->least_ns == 0)
@@ -205,8 +288,9 @@ void plan_report_search(const struct plan_report *report, struct text *out)
             text_add(out, "%s %s", n++ > 0 ? "," : "", names[axis]);
     text_add(out,
              " (in units NxM is N of M blocks, k: kept from forward to backward): %.4g plans, %s "
-             "of them simulated, %s passed over by bounds; %s",
+             "of them %s, %s passed over by bounds; %s",
              search->space_size, text_count(search->judged, judged),
+             search->objective == OBJECTIVE_EVENTS ? "simulated" : "judged",
              text_count(search->passed_over, passed), search_outcome(search, outcome));
 }
 
@@ -241,11 +325,15 @@ static void add_verdict(const struct plan_report *report, const struct term *ter
         add_best(report, term, out);
     else
         add_none(report, term, out);
+    add_runner_up(report, term, out);
+    add_chosen(report, out);
+    plan_relax_text(&report->relax, out);
     add_left(report, term, out);
 }
 
 void plan_report_text(const struct plan_report *report, const struct term *term, struct text *out)
 {
+    plan_find_text(&report->find, term, out);
     text_add(out, "%s\n", report->head.at);
     plan_report_table(report, term, out);
     add_marks(report, term, out);
