@@ -68,9 +68,9 @@ static void test_model(const char *model, uint64_t gpus, enum checkpointing ac)
         tap_bail(err.text);
     const uint8_t **points = points_of(&made, &space);
     struct judge_pool *pool = judge_pool_new(&space, &cluster, &made.bodies, 1);
-    judge_pool_run(pool, points, WARM, judged);
+    judge_pool_run(pool, OBJECTIVE_EVENTS, points, WARM, judged);
     const unsigned before = n_call;
-    judge_pool_run(pool, points, COUNTED, judged);
+    judge_pool_run(pool, OBJECTIVE_EVENTS, points, COUNTED, judged);
     is_int(n_call - before, 0, "%s: 1,000 plans, not one call", model);
     ok(before > 0, "%s: calls are counted", model);
     judge_pool_free(pool);

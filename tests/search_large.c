@@ -118,7 +118,7 @@ static void go_through(const struct rig *rig, struct best best[MAX_LIMITS])
     space_first(&rig->space, point);
     while (more) {
         more = next_points(&rig->space, point, points, &n);
-        judge_pool_run(pool, at, n, judged);
+        judge_pool_run(pool, OBJECTIVE_EVENTS, at, n, judged);
         for (uint32_t i = 0; i < n; i++)
             for (unsigned l = 0; l < MAX_LIMITS; l++)
                 if (judged[i].peak_bytes <= best[l].limit_bytes &&
@@ -146,7 +146,7 @@ static void test_usual(const struct rig *rig, const struct large *c)
     const uint8_t *start = rig->space.start;
     struct judged judged;
 
-    judge_pool_run(pool, &start, 1, &judged);
+    judge_pool_run(pool, OBJECTIVE_EVENTS, &start, 1, &judged);
     ok(judged.step_ns == c->record->usual.step_ns &&
            judged.peak_bytes == c->record->usual.peak_bytes,
        "%s: prices are those of the record: %" PRIi64 " ns, %" PRIu64 " bytes", c->model,

@@ -96,7 +96,7 @@ static enum status open_cases(struct bench *bench, struct err *err)
 
 static enum status judge(struct bench *bench, struct space_case *of, uint32_t jobs)
 {
-    judge_pool_run(of->pools[jobs - 1], of->points, JUDGED, bench->judged);
+    judge_pool_run(of->pools[jobs - 1], OBJECTIVE_EVENTS, of->points, JUDGED, bench->judged);
     return STATUS_OK;
 }
 

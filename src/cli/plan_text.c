@@ -200,11 +200,14 @@ static void add_runner_up(const struct plan_report *report, const struct term *t
     plan_report_differs(report, row, &words);
     text_add(&words, ": ");
     add_difference(plan_rows_slower(row, best), "slower", "faster", &words);
-    text_add(&words, ", %s %s",
-             glued_bytes(more ? row->total_bytes - best->total_bytes
-                              : best->total_bytes - row->total_bytes,
-                         bytes),
-             more ? "more" : "less");
+    if (row->total_bytes == best->total_bytes)
+        text_add(&words, ", as large");
+    else
+        text_add(&words, ", %s %s",
+                 glued_bytes(more ? row->total_bytes - best->total_bytes
+                                  : best->total_bytes - row->total_bytes,
+                             bytes),
+                 more ? "more" : "less");
     text_add(out, "%srunner-up:%s ", term->quiet, term->plain);
     plan_report_wrap(report, words.at, 11, 6, out);
     text_release(&words);
