@@ -47,6 +47,8 @@ sim_libsim_a_SOURCES = \
 	sim/stalls.h \
 	sim/timed_memory.c \
 	sim/timed_memory.h \
+	sim/unit_cost.c \
+	sim/unit_cost.h \
 	sim/what_if.c \
 	sim/what_if.h \
 	sim/without.c \
