@@ -49,9 +49,11 @@ static enum status join_mpi(uint32_t ranks, struct world *out, struct err *err)
                           .transport_self = transport};
     if (n == ranks)
         return STATUS_OK;
-    return err_set(err, STATUS_DEVICE,
-                   "the launcher started %u processes, and MPI knows of %u: is it another MPI's?",
-                   ranks, n);
+    return err_set(
+        err, STATUS_DEVICE,
+        "the launcher started %u processes, and MPI knows of %u: is it another MPI's? Without "
+        "MPI they meet with --rendezvous FILE",
+        ranks, n);
 }
 
 static void leave_mpi(struct world *world, bool together)
