@@ -81,12 +81,16 @@ static void join(struct unit *to, const struct unit *part)
 
 static void make_root(struct merge *m)
 {
+    const struct plan *fine = m->fine;
+    const uint32_t last = fine->n_segment - 1;
     struct plan *plan = m->plan;
-    plan->units[0] = (struct unit){.name = "(root)",
-                                   .outer = NO_UNIT,
-                                   .next_group = NO_UNIT,
-                                   .last_segment = m->fine->n_segment - 1,
-                                   .unshard_in_backward = true};
+    plan->units[0] =
+        (struct unit){.name = "(root)",
+                      .outer = NO_UNIT,
+                      .next_group = NO_UNIT,
+                      .last_segment = last,
+                      .has_backward = fine->units[fine->segments[last].unit].has_backward,
+                      .unshard_in_backward = true};
     plan->has_root = true;
     plan->n_unit = 1;
 }
@@ -119,7 +123,6 @@ static void make_units(struct merge *m, const uint16_t *group_of)
             plan->units[to].reshard_after_forward = true;
         } else if (in_root) {
             plan->units[0].n_param += fine->units[u].n_param;
-            plan->units[0].has_backward |= fine->units[u].has_backward;
         } else {
             join(&plan->units[to], &fine->units[u]);
         }

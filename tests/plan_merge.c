@@ -51,8 +51,9 @@ static uint64_t hash_of(const struct made *made, const struct plan *plan, struct
     return program_hash(&program);
 }
 
-static void compare(const struct made *made, const struct plan *merged, struct arena *arena,
-                    const char *what)
+/* The merged plan's own reshard is this one. */
+static void compare(const struct made *made, const struct plan *merged, enum reshard reshard,
+                    struct arena *arena, const char *what)
 {
     struct plan_options options = merged->options;
     struct plan named;
@@ -62,7 +63,7 @@ static void compare(const struct made *made, const struct plan *merged, struct a
     text_init(&units);
     plan_units_text(merged, arena, &units);
     options.units = units.at;
-    options.reshard = RESHARD_AUTO;
+    options.reshard = reshard;
     const enum status status = plan_resolve(&made->model, &options, arena, &named, &err);
     met_refused += status != STATUS_OK;
     if (status != STATUS_OK || plan_check(merged, arena, NULL) != STATUS_OK)
@@ -101,8 +102,32 @@ static void merge_random(uint64_t seed)
         tap_bail("a fine plan cannot be joined");
     draw_groups(&state, &source, group_of);
     plan_merge(&source, group_of, &made.arena, &merged);
-    compare(&made, &merged, &made.arena,
+    compare(&made, &merged, RESHARD_AUTO, &made.arena,
             arena_printf(&made.arena, "seed %" PRIu64 ", %s", seed, family));
+    make_release(&made);
+}
+
+/* Backward's hooks of the root fire whether or not anything in it is trained. */
+static void test_frozen_root(void)
+{
+    struct plan_options options = plan_options_default();
+    struct made made;
+    struct merge_source source;
+    struct plan merged;
+    uint16_t group_of[256];
+
+    options.units = "piece";
+    options.policy.freeze = "model.embed_tokens.*";
+    make_init(&made, "llama3-8b", 2, &options);
+    if (made.plan.n_unit > sizeof group_of / sizeof *group_of ||
+        merge_source_init(&made.plan, &made.arena, &source, NULL) != STATUS_OK)
+        tap_bail("a fine plan cannot be joined");
+    group_of[0] = MERGE_ROOT;
+    for (uint32_t u = 1; u < made.plan.n_unit; u++)
+        group_of[u] = (uint16_t)(u - 1);
+    plan_merge(&source, group_of, &made.arena, &merged);
+    merged.units[0].reshard_after_forward = true;
+    compare(&made, &merged, RESHARD_YES, &made.arena, "a root that is frozen and freed");
     make_release(&made);
 }
 
@@ -140,6 +165,7 @@ int main(void)
            met_refused < N_RANDOM / 4,
        "roots (%u), joins (%u), halves (%u) and tied heads (%u) were among them; %u were refused",
        met_root, met_joined, met_halves, met_tied, met_refused);
+    test_frozen_root();
     test_refused();
     return tap_done();
 }
