@@ -29,7 +29,7 @@ static uint64_t hash_of(const uint8_t *point, uint32_t n)
 }
 
 /* Its place in the table, or the free one where it belongs. */
-static uint32_t *find(struct point_set *set, const uint8_t *point)
+static uint32_t *find(const struct point_set *set, const uint8_t *point)
 {
     const uint32_t mask = set->n_table - 1;
     uint32_t at = (uint32_t)hash_of(point, set->point_bytes) & mask;
@@ -46,6 +46,11 @@ static void double_table(struct point_set *set)
     set->table = arena_array(set->arena, uint32_t, set->n_table);
     for (uint32_t i = 0; i < set->n; i++)
         *find(set, set->points[i]) = i + 1;
+}
+
+bool point_set_has(const struct point_set *set, const uint8_t *point)
+{
+    return *find(set, point) != 0;
 }
 
 bool point_set_add(struct point_set *set, const uint8_t *point)

@@ -21,6 +21,8 @@ struct point_set {
 
 void point_set_init(struct point_set *set, uint32_t point_bytes, struct arena *arena);
 
+bool point_set_has(const struct point_set *set, const uint8_t *point);
+
 /* Copies the point; false where it was there. */
 bool point_set_add(struct point_set *set, const uint8_t *point);
 

@@ -126,12 +126,13 @@ static bool is_excluded(struct search *s, const uint8_t *point, const struct fou
 /* Take a point that was not met before, unless bounds say that it is worse than this one. */
 static void offer(struct search *s, const uint8_t *point, const struct found *than)
 {
+    if (point_set_has(&s->seen, point))
+        return;
     if (is_excluded(s, point, than)) {
         s->progress.passed_over++;
         return;
     }
-    if (!point_set_add(&s->seen, point))
-        return;
+    point_set_add(&s->seen, point);
     s->batch[s->n_batch++] = s->seen.points[s->seen.n - 1];
     if (s->n_batch == BATCH)
         judge_batch(s);

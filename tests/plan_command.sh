@@ -109,7 +109,7 @@ in loss of step 3; would fit with --.*" "$tmp/err"
 ok "the page is there, and takes none" grep -q '^best: none; nothing fits' "$tmp/out"
 plan llama3-405b --layers 20
 ok "without --memory the exit code is 0" is "$code" 0
-ok "and the line is a warning" said "nothing fits into 79.1 GiB; the smallest"
+ok "and the line is a warning" said "nothing fits into 72.8 GiB; the smallest"
 
 # --- pages are text
 narrow() {

@@ -77,6 +77,23 @@ plan llama3-8b --layers 2 --keep all
 ok "--keep without a history is exit code 2" is "$code" 2
 ok "which says why" said "--keep keeps plans in the run history"
 
+# --- what is claimed
+status() { sed -n 's/^[[:blank:]]*"status":[[:blank:]]*"\([a-z]*\)".*/\1/p' "$tmp/out"; }
+plan llama3-8b --layers 2 --memory 1GiB --search tail --json
+ok "where nothing fits nothing is optimal" is "$(status)" bounded
+plan llama3-8b --layers 2 --system fsdp1 --units block --search tail --json
+ok "nor where schemes are compared" is "$(status)" bounded
+plan llama3-8b --layers 2 --search tail --json
+ok "where all was looked at it is" is "$(status)" optimal
+plan llama3-8b --layers 2 --search tail --max-units 1
+ok "a plan of more units than asked for is no answer" is "$code $(wc -c <"$tmp/out")" "1 0"
+plan llama3-8b --ac full --batch 2 --seq 8192
+room() { # GiB of GiB in the line of the best
+    tr '\n' ' ' <"$tmp/out" | sed -n 's/.*best: .*, \([0-9.]*\) GiB of *\([0-9.]*\) GiB.*/\1 \2/p' |
+        awk '{ n++; bad = $1 > $2 || $2 > 73 } END { exit bad || n != 1 }'
+}
+ok "without a limit some of the GPU stays free" room
+
 # --- JSON, and each row again by itself
 if command -v python3 >/dev/null; then
     cat >"$tmp/check.py" <<'END'

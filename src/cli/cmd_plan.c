@@ -61,6 +61,8 @@ static enum status check_rows(const struct comparison *c, struct err *err)
 {
     const struct plan_row *rows = c->report.rows;
 
+    if (c->report.n_row == 0)
+        return err_set(err, STATUS_NO, "no plan of so few units was found; see --max-units");
     for (uint32_t i = 0; i < c->report.n_row; i++)
         if (!rows[i].refused)
             return STATUS_OK;

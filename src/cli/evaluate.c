@@ -265,9 +265,9 @@ static void fill_band(struct sim_report *report)
 static void set_limits(const struct prepared *prepared, struct sim_report *report)
 {
     report->outside_bytes = prepared->cluster.outside_bytes;
-    report->limit_bytes = option_given(report->options, OPTION_MEMORY)
-                              ? option_number(report->options, OPTION_MEMORY)
-                              : prepared->cluster.memory_bytes;
+    /* a search sets one that nobody gave */
+    const uint64_t limit_bytes = option_number(report->options, OPTION_MEMORY);
+    report->limit_bytes = limit_bytes > 0 ? limit_bytes : prepared->cluster.memory_bytes;
 }
 
 static void judge_memory(struct sim_report *report)
@@ -281,7 +281,10 @@ static void judge_memory(struct sim_report *report)
                 report->third->stats.peak_reserved);
     uint64_t needed = report->reserved_bytes + report->outside_bytes;
     report->fits = !report->unlimited && needed <= report->limit_bytes;
-    report->near_limit = report->fits && (double)needed > NEAR_LIMIT * (double)report->limit_bytes;
+    const uint64_t size = option_given(report->options, OPTION_MEMORY)
+                              ? report->limit_bytes
+                              : report->prepared->cluster.memory_bytes;
+    report->near_limit = report->fits && (double)needed > NEAR_LIMIT * (double)size;
     fill_band(report);
     report->may_not_fit =
         report->fits && report->reserved_high + report->outside_bytes > report->limit_bytes;

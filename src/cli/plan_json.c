@@ -56,7 +56,7 @@ static void add_search(const struct plan_found *search, struct cJSON *root)
                     search->whole           ? 0
                     : best > 0 && least > 0 ? 100 * (best - least) / least
                                             : NAN,
-                    1);
+                    3);
 }
 
 void plan_report_json(struct plan_report *report, struct text *out)

@@ -6,6 +6,9 @@
 
 #include <stdlib.h>
 
+/* Of other tokens: what is this much slower is no tie, however uncertain both are. They share little. */
+static const double MOST_TIED = 0.1;
+
 typedef unsigned __int128 u128;
 
 int plan_token_order(int64_t a_ns, uint64_t a_tokens, int64_t b_ns, uint64_t b_tokens)
@@ -60,6 +63,9 @@ bool plan_rows_tie(const struct plan_row *a, const struct plan_row *b)
 
     for (unsigned spread = 0; spread < SPREAD_N; spread++)
         b_ns[spread] = plan_row_step_ns(b, (enum spread)spread, a->tokens);
+    if (a->tokens != b->tokens &&
+        (double)b_ns[SPREAD_MID] > (1 + MOST_TIED) * (double)a->step_ns[SPREAD_MID])
+        return false;
     return paired_tie(a->step_ns, &a_shift, b_ns, &b_shift);
 }
 
@@ -121,7 +127,8 @@ const struct plan_row *plan_rows_best(const struct plan_row *rows, uint32_t n)
 {
     const struct plan_row *best = n > 0 && class_of(&rows[0]) == 0 ? &rows[0] : NULL;
     for (uint32_t i = 1; i < n && best; i++) {
-        if (rows[i].tied && rows[i].on_front && rows[i].n_unit < best->n_unit)
+        if (rows[i].tied && rows[i].on_front && rows[i].tokens == best->tokens &&
+            rows[i].n_unit < best->n_unit)
             best = &rows[i];
     }
     return best;

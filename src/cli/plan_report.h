@@ -24,7 +24,8 @@ struct plan_found {
     bool stopped;       /* by a signal */
     double space_size;  /* plans that there are */
     uint64_t judged, passed_over;
-    int64_t best_ns, least_ns; /* within the limit, by the search; of any plan; 0: not known */
+    /* of a million tokens: within the limit, by the search; of any plan; 0: not known */
+    int64_t best_ns, least_ns;
 };
 
 struct plan_report {

@@ -153,6 +153,11 @@ enum status comparison_add(struct comparison *c, const struct options *options, 
     return evaluate_row(c, row, term, err);
 }
 
+void comparison_drop(struct comparison *c)
+{
+    json_free(c->report.rows[--c->report.n_row].json);
+}
+
 void comparison_release(struct comparison *c)
 {
     for (uint32_t i = 0; i < c->report.n_row; i++)

@@ -30,6 +30,9 @@ enum status comparison_add(struct comparison *comparison, const struct options *
 /* Whether this way of failing is a plan that is refused. */
 bool plan_row_is_refusal(enum status status);
 
+/* Take the last row back. */
+void comparison_drop(struct comparison *comparison);
+
 void comparison_release(struct comparison *comparison);
 
 #endif

@@ -90,6 +90,13 @@ static enum status add_front(struct hunting *h, struct err *err)
     return status;
 }
 
+/* Combinations may differ in their tokens: times of a million of them can be compared. */
+static int64_t per_tokens(const struct hunting *h, int64_t ns)
+{
+    const struct plan_options *o = &h->hunt.fine.plan.options;
+    return (int64_t)(1e6 * (double)ns / ((double)o->batch * (double)o->accum * (double)o->seq));
+}
+
 /* What all combinations were together. */
 static void note_search(struct hunting *h)
 {
@@ -100,18 +107,19 @@ static void note_search(struct hunting *h)
     found->passed_over += result->progress.passed_over;
     found->stopped |= result->stopped;
     found->whole &= result->whole;
-    if (found->least_ns == 0 || result->least.step_ns < found->least_ns)
-        found->least_ns = result->least.step_ns;
+    const int64_t least_ns = per_tokens(h, result->least.step_ns);
+    if (found->least_ns == 0 || least_ns < found->least_ns)
+        found->least_ns = least_ns;
 }
 
 static void note_best(struct hunting *h)
 {
     struct plan_found *summary = &h->c->report.search;
     const struct finalist *first = &h->hunt.finalists.at[0];
-    const struct found *best = &h->hunt.result.found[first->found];
+    const int64_t best_ns = per_tokens(h, h->hunt.result.found[first->found].judged.step_ns);
 
-    if (summary->best_ns == 0 || best->judged.step_ns < summary->best_ns)
-        summary->best_ns = best->judged.step_ns;
+    if (summary->best_ns == 0 || best_ns < summary->best_ns)
+        summary->best_ns = best_ns;
     /* requested bytes were searched, so that one that was not placed may be faster and fit */
     summary->whole &= first->found == 0;
 }
@@ -150,6 +158,8 @@ static enum status add_rows(struct hunting *h, struct err *err)
     status = add_choice(h, err);
     if (status == STATUS_OK)
         status = add_found(h, finalists->at[0].found, err);
+    if (finalists->n_fit == 0)
+        h->c->report.search.whole = false;
     if (status != STATUS_OK || finalists->n_fit == 0)
         return status;
     note_best(h);
@@ -174,6 +184,7 @@ static enum status add_schemes(struct hunting *h, const struct err *why, struct 
     static const char *const schemes[] = {"block", "block*2", "block*4", "attn+mlp", "whole"};
     enum status status = STATUS_OK;
 
+    h->c->report.search.whole = false;
     text_add(&h->out->warnings, "not searched, schemes are compared: %s\n", why->text);
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes && status == STATUS_OK; i++) {
         struct options options = h->hunt.options;
@@ -184,14 +195,34 @@ static enum status add_schemes(struct hunting *h, const struct err *why, struct 
     return status;
 }
 
+/* Rows have to keep within what is searched: what the allocator does depends on it. */
+static void take_limit(struct hunting *h)
+{
+    const uint64_t limit = hunt_limit_bytes(&h->hunt.options, &h->hunt.fine.cluster);
+
+    if (!option_given(&h->hunt.options, OPTION_MEMORY))
+        options_set(&h->hunt.options, OPTION_MEMORY, limit,
+                    arena_printf(&h->c->arena, "%llu", (unsigned long long)limit));
+}
+
+static bool has_too_many_units(const struct hunting *h, const struct plan_row *row)
+{
+    const uint64_t most = option_number(&h->hunt.options, OPTION_MAX_UNITS);
+    return !row->refused && most > 0 && row->n_unit > most;
+}
+
 static enum status search_combination(struct hunting *h, struct err *err)
 {
     struct plan_report *report = &h->c->report;
     struct err why = {0};
-    enum status status = add_start(h, err);
+    enum status status;
 
+    take_limit(h);
+    status = add_start(h, err);
     if (status != STATUS_OK || report->rows[report->n_row - 1].refused)
         return status;
+    if (has_too_many_units(h, &report->rows[report->n_row - 1]))
+        comparison_drop(h->c);
     status = hunt_open(&h->hunt, &report->search, &why);
     if (status != STATUS_OK)
         return add_schemes(h, &why, err);

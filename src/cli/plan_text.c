@@ -1,6 +1,7 @@
 /*
  * Compared plans as a page for people: head, table, what its marks mean, picture, the one to take.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -181,7 +182,8 @@ static void add_difference(double share, const char *more, const char *less, str
     if (percent < 0.01)
         text_add(out, "less than 0.01" TERM_GLUE "%% %s", share < 0 ? less : more);
     else
-        text_add(out, "%.2g" TERM_GLUE "%% %s", percent, share < 0 ? less : more);
+        text_add(out, percent < 100 ? "%.2g" TERM_GLUE "%% %s" : "%.0f" TERM_GLUE "%% %s", percent,
+                 share < 0 ? less : more);
 }
 
 /* What one would get and give with the next plan in place of the best. */
@@ -265,11 +267,11 @@ static const char *search_outcome(const struct plan_found *search, char buffer[9
     if (search->objective != OBJECTIVE_EVENTS)
         return "the judge was no simulation";
     if (search->whole)
-        return "the first is optimal";
+        return "the first is optimal of these";
     if (search->least_ns == 0)
         return "how far from optimal is not known";
-    snprintf(buffer, 96, "at most %.2g" TERM_GLUE "%% from optimal",
-             100 * ((double)search->best_ns - least) / least);
+    snprintf(buffer, 96, "at most %.1f" TERM_GLUE "%% from optimal",
+             ceil(1000 * ((double)search->best_ns - least) / least) / 10);
     return buffer;
 }
 
