@@ -107,9 +107,12 @@ ok "one line tells what breaks the smallest plan, and when" grep -qx "unshard pl
 nothing fits into 20.0 GiB; the smallest, .*, needs $some, most of it activation, $some at the peak \
 in loss of step 3; would fit with --.*" "$tmp/err"
 ok "the page is there, and takes none" grep -q '^best: none; nothing fits' "$tmp/out"
+plan llama3-405b --layers 20 --units block,torchtitan
+ok "of plans that are named the exit code without --memory is 0" is "$code" 0
+ok "and the line is a warning" said "nothing fits into 79.1 GiB; the smallest"
 plan llama3-405b --layers 20
-ok "without --memory the exit code is 0" is "$code" 0
-ok "and the line is a warning" said "nothing fits into 72.8 GiB; the smallest"
+ok "of a search it is 1" is "$code" 1
+ok "and the line the reason" said "nothing fits into 72.8 GiB; the smallest"
 
 # --- pages are text
 narrow() {

@@ -94,7 +94,8 @@ static void print_report(struct comparison *c, struct output *out)
     }
 }
 
-/* The same words as an error where a limit was given, and as a warning where it was not. */
+/* Nothing fits: the answer is no where a limit was given or all was searched; of named plans and of a
+   search that was stopped it is a warning. */
 static enum status judge(const struct comparison *c, struct output *out, struct err *err)
 {
     const bool none = c->report.find.on && !c->report.find.found;
@@ -109,7 +110,8 @@ static enum status judge(const struct comparison *c, struct output *out, struct 
         plan_report_shortage(&c->report, &words);
     for (char *glue = words.at; (glue = strchr(glue, *TERM_GLUE));)
         *glue = ' ';
-    if (none || option_given(c->options, OPTION_MEMORY))
+    const bool searched = c->report.search.on && !c->report.search.stopped;
+    if (none || searched || option_given(c->options, OPTION_MEMORY))
         status = err_set(err, STATUS_NO, "%s", words.at);
     else
         text_add(&out->warnings, "%s\n", words.at);

@@ -42,8 +42,8 @@ const struct command commands[] = {
          "--units plans are compared that are named: --units, --reshard, --prefetch, "
          "--prefetch-backward, --ac, --allocator, --batch and others take several values, separated by commas, "
          "and every combination is a plan; ';' separates plans of --units that are lists of patterns, "
-         "as in 'block;model.layers.*,lm_head'. Where nothing fits into an explicit --memory the exit "
-         "code is 1. In the units that were found NxM is N units of M blocks, k after them says that "
+         "as in 'block;model.layers.*,lm_head'. Where a search finds nothing that fits, or nothing "
+         "fits into an explicit --memory, the exit code is 1. In the units that were found NxM is N units of M blocks, k after them says that "
          "they keep their parameters from forward to backward. " MODEL_WORDS,
      .operand = "model", .operand_hint = "give a name of 'unshard model list' or a config.json",
      .run = cmd_plan},
