@@ -232,6 +232,12 @@ struct cuda_device {
     uint64_t n_submitted;
 };
 
+/* gpu/cuda_open.c: of a device that is zero but for what is kept; released also where opening failed.
+   failed: peers may be gone, so that communicators are aborted. */
+enum status cuda_device_open(struct cuda_device *device, const struct device_setup *setup,
+                             struct err *err);
+void cuda_device_release(struct cuda_device *device, bool failed);
+
 /* gpu/cuda_device.c: waits for an event as long as anything is finished in time. */
 enum status cuda_join(struct cuda_device *device, cudaEvent_t event, const char *who,
                       struct err *err);

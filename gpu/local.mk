@@ -107,6 +107,7 @@ gpu_libgpu_a_SOURCES += \
 	gpu/cuda_link.c \
 	gpu/cuda_model_body.cuh \
 	gpu/cuda_nccl.c \
+	gpu/cuda_open.c \
 	gpu/cuda_ops.cu \
 	gpu/cuda_ops.h \
 	gpu/cuda_pack.cu \
