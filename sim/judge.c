@@ -186,18 +186,6 @@ enum status judge_plan(struct judge *judge, const struct plan *plan, struct judg
     return STATUS_OK;
 }
 
-static uint64_t reserved_bytes(const struct placement *placement)
-{
-    const struct place_step *steps[] = {&placement->init, placement_step(placement, 1),
-                                        placement_step(placement, SIMULATED_STEPS)};
-    uint64_t most = 0;
-
-    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
-        if (steps[i] && steps[i]->stats.peak_reserved > most)
-            most = steps[i]->stats.peak_reserved;
-    return most;
-}
-
 /* Without a limit first: what then stays below it never has to give memory back. */
 static struct placed place(struct judge *judge, const struct program *program,
                            const struct alloc_config *config)
@@ -207,15 +195,16 @@ static struct placed place(struct judge *judge, const struct program *program,
 
     without_limit.capacity_bytes = ALLOC_UNLIMITED;
     place_program(program, &without_limit, &judge->scratch, &placement);
-    struct placed out = {.reserved_bytes = reserved_bytes(&placement)};
+    struct placed out = {.reserved_bytes = placement_reserved_bytes(&placement, SIMULATED_STEPS)};
     out.fits = !placement.out_of_memory && out.reserved_bytes <= config->capacity_bytes;
     if (out.fits)
         return out;
     place_program(program, config, &judge->scratch, &placement);
     if (placement.out_of_memory)
         return out;
-    return (struct placed){
-        .reserved_bytes = reserved_bytes(&placement), .fits = true, .retries = true};
+    return (struct placed){.reserved_bytes = placement_reserved_bytes(&placement, SIMULATED_STEPS),
+                           .fits = true,
+                           .retries = true};
 }
 
 enum status judge_place(struct judge *judge, const struct plan *plan,

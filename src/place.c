@@ -6,6 +6,8 @@
  */
 #include "src/place.h"
 
+#include <assert.h>
+
 #include "src/hash.h"
 #include "src/place_pass.h"
 
@@ -111,6 +113,7 @@ const struct place_step *placement_step(const struct placement *placement, uint3
         return &placement->steps[step - 1];
     if (placement->out_of_memory)
         return NULL;
+    assert(n > 0); /* memory sufficed, so that there is a first step */
     if (placement->period == 0)
         return &placement->steps[n - 1];
     uint32_t first = n - placement->period; /* of the period, as an index */
@@ -121,6 +124,18 @@ static const struct place *find_place(const struct place_step *step, uint32_t id
 {
     uint32_t i = id - step->first_id; /* wraps past n_place where the id is below */
     return i < step->n_place && step->places[i].placed ? &step->places[i] : NULL;
+}
+
+uint64_t placement_reserved_bytes(const struct placement *placement, uint32_t step)
+{
+    const struct place_step *passes[] = {&placement->init, placement_step(placement, 1),
+                                         placement_step(placement, step)};
+    uint64_t most = 0;
+
+    for (size_t i = 0; i < sizeof passes / sizeof *passes; i++)
+        if (passes[i] && passes[i]->stats.peak_reserved > most)
+            most = passes[i]->stats.peak_reserved;
+    return most;
 }
 
 const struct place *placement_place(const struct placement *placement, uint32_t step, uint32_t id)

@@ -66,6 +66,9 @@ void place_with_curve(const struct program *program, const struct alloc_config *
  */
 const struct place_step *placement_step(const struct placement *placement, uint32_t step);
 
+/* What is reserved when most is, in init, the first step or the given one; of those that are there. */
+uint64_t placement_reserved_bytes(const struct placement *placement, uint32_t step);
+
 /* Where an expanded id lies at a step, allocated in it or before; NULL for one that is not. */
 const struct place *placement_place(const struct placement *placement, uint32_t step, uint32_t id);
 

@@ -246,11 +246,6 @@ static enum status simulate_spreads(struct prepared *prepared, struct sim_report
     return status;
 }
 
-static uint64_t max_u64(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 static void fill_band(struct sim_report *report)
 {
     bool expandable = option_number(report->options, OPTION_ALLOCATOR) != 0;
@@ -276,9 +271,7 @@ static void judge_memory(struct sim_report *report)
     report->first = placement_step(&report->placement, 1);
     report->third = placement_step(&report->placement, SIMULATED_STEPS);
 
-    report->reserved_bytes =
-        max_u64(max_u64(report->init->stats.peak_reserved, report->first->stats.peak_reserved),
-                report->third->stats.peak_reserved);
+    report->reserved_bytes = placement_reserved_bytes(&report->placement, SIMULATED_STEPS);
     uint64_t needed = report->reserved_bytes + report->outside_bytes;
     report->fits = !report->unlimited && needed <= report->limit_bytes;
     const uint64_t size = option_given(report->options, OPTION_MEMORY)
