@@ -122,8 +122,9 @@ static double late_stop_s(struct pricing *p, const struct body_pair *pair, uint3
 {
     const struct body_table *table = p->program->bodies;
     const struct body *body = &table->bodies[id];
+    const struct plan_options *options = &p->program->plan->options;
 
-    if (p->program->plan->options.ac != AC_FULL || !pair || id != pair->backward ||
+    if (options->ac != AC_FULL || options->full_recompute || !pair || id != pair->backward ||
         body->n_op == 0 || table->ops[body->op].pass != PASS_RECOMPUTE)
         return 0;
     const struct body *forward = &table->bodies[pair->forward];

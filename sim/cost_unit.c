@@ -118,9 +118,9 @@ static double flat_copy_in_s(const struct unit_task *t)
 }
 
 /*
- * FSDP1's gradients: put in a row, cast and divided before the sum. The latter two run on RS, but
- * fill the device and so hold C up for as long as they take: COST 3.1 has all three as one price of
- * C. It is on the first, which RS waits for, so that RS gets no further for it either.
+ * FSDP1's gradients: put in a row, cast, padded and divided before the sum. All but the first run on
+ * RS, but fill the device and so hold C up for as long as they take: COST 3.1 has them as one price
+ * of C. It is on the first, which RS waits for, so that RS gets no further for it either.
  */
 static double flat_pack_s(const struct unit_task *t)
 {
@@ -129,9 +129,10 @@ static double flat_pack_s(const struct unit_task *t)
     const double flat = bytes_of(t->program->plan->param_dtype);
     const double reduced = bytes_of((enum dtype)bucket->dtype);
     const double cast = flat == reduced ? 0 : n * (flat + reduced);
+    const double pad = t->program->plan->options.fsdp1.pad_grads ? 2 * n * reduced : 0;
     const double divide = t->program->plan->world > 1 ? 2 * n * reduced : 0;
 
-    return plain_s(t, (double)bucket->grad_bytes + n * flat + cast + divide);
+    return plain_s(t, (double)bucket->grad_bytes + n * flat + cast + pad + divide);
 }
 
 /* The accumulated gradient is written, and read as well once there is one. */

@@ -193,8 +193,9 @@ struct body_options {
     enum norm_kind norm;
     enum loss_kind loss;
     enum checkpointing ac;
-    uint64_t ac_every;  /* blocks K, 2K, ... are checkpointed, the others not; 0: all are */
-    uint64_t ac_layers; /* the first so many blocks are, the others not; 0: all are */
+    uint64_t ac_every;   /* blocks K, 2K, ... are checkpointed, the others not; 0: all are */
+    uint64_t ac_layers;  /* the first so many blocks are, the others not; 0: all are */
+    bool full_recompute; /* to the block's end: set_checkpoint_early_stop(False) */
 };
 
 /* Of the block with this layer. */

@@ -57,8 +57,7 @@ enum status body_builder_init(struct body_builder *builder, const struct model *
     builder->dims[DIM_C] = body_times(&too_large, DELTA_CHUNK, dims->heads);
     builder->dims[DIM_STATE] =
         body_times(&too_large, builder->dims[DIM_Q], dims->head_dim) / DELTA_CHUNK;
-    builder->dims[DIM_CHUNKS] =
-        body_times(&too_large, batch, chunks_of(table->options.seq));
+    builder->dims[DIM_CHUNKS] = body_times(&too_large, batch, chunks_of(table->options.seq));
     builder->dims[DIM_STATES] = body_times(&too_large, builder->dims[DIM_Q], dims->head_dim);
     builder->dims[DIM_R] = model->lora_rank;
     if (too_large)
@@ -141,6 +140,30 @@ static bool makes_region(struct walk *walk)
            walk_cell(walk, 0, walk->recipe->parts[0]->boundary[SLOT_IN])->wanted;
 }
 
+/* To the end, where the output is made again that the next block has been given long ago. */
+static void write_whole(struct walk *walk, const struct steps *steps)
+{
+    const uint32_t last = walk->recipe->n_part - 1;
+    struct cell *out = walk_cell(walk, last, walk->recipe->parts[last]->boundary[SLOT_OUT]);
+
+    out->slot = NO_SLOT;
+    walk_write(walk, steps, steps->n);
+    walk_drop(walk, out->slot);
+    out->slot = SLOT_OUT;
+}
+
+static void write_recompute(struct walk *walk)
+{
+    struct steps steps;
+
+    walk->phase = RECOMPUTE;
+    walk_list_steps(walk, &steps);
+    if (walk_recomputes_all(walk))
+        write_whole(walk, &steps);
+    else
+        walk_write(walk, &steps, walk_find_stop(walk, &steps));
+}
+
 static void write_bodies(struct walk *walk)
 {
     struct steps steps, backward;
@@ -158,11 +181,8 @@ static void write_bodies(struct walk *walk)
     walk->pair.in_dies_in_forward = body_end(walk, walk->pair.forward);
 
     walk->pair.backward = body_begin(walk);
-    if (region) {
-        walk->phase = RECOMPUTE;
-        walk_list_steps(walk, &steps);
-        walk_write(walk, &steps, walk_find_stop(walk, &steps));
-    }
+    if (region)
+        write_recompute(walk);
     walk->phase = BACKWARD;
     if (walk->recipe->parts[0]->all_grads)
         walk_bear_grads(walk);

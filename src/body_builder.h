@@ -33,10 +33,12 @@
  *            another operator than those that torchtitan's list names, and are computed again
  *
  * PyTorch stops where the last tensor is packed for backward, which is the same but for a block of
- * which hardly anything is trained. A pair is made of one part, or of several that are computed one
- * after another; the output of a part is the input of the next. Invariant: a tensor that is not
- * alive is never freed, and a pair frees neither its output nor the gradient of its input. Rules:
- * spec MEMORY 2.4.
+ * which hardly anything is trained. A full recompute goes on to the end, with an output of its own
+ * that is let go at once (PyTorch before 2.1, and set_checkpoint_early_stop(False)); compiled blocks
+ * leave out what nobody needs in any case. A pair is made of one part, or of several that are
+ * computed one after another; the output of a part is the input of the next. Invariant: a tensor
+ * that is not alive is never freed, and a pair frees neither its output nor the gradient of its
+ * input. Rules: spec MEMORY 2.4.
  *
  * Rows of profile native name their operands, and thereby what they read: USES is for what is to live
  * on though no operator reads it. Bytes that operands tell are not stated, they are added to MOVES.

@@ -217,6 +217,11 @@ static void free_slot(struct walk *walk, uint32_t slot, bool of_stopped_frame)
         is->memory_class = CLASS_ACTIVATION;
 }
 
+void walk_drop(struct walk *walk, uint32_t slot)
+{
+    free_slot(walk, slot, false);
+}
+
 /* What the recompute did not get to goes with the region, which the last saved tensor holds. */
 static void empty_cache(struct walk *walk)
 {
@@ -229,6 +234,12 @@ static void empty_cache(struct walk *walk)
             free_slot(walk, slot, false);
 }
 
+static bool is_stopped_at(const struct walk *walk, uint8_t tensor)
+{
+    const struct body_recipe *recipe = walk->recipe;
+    return recipe->ac != AC_NONE && tensor == recipe->stopped_at && !walk_recomputes_all(walk);
+}
+
 static void let_go(struct walk *walk, uint32_t part, uint8_t tensor, uint32_t after)
 {
     const struct cell *cell = walk_cell(walk, part, tensor);
@@ -236,7 +247,7 @@ static void let_go(struct walk *walk, uint32_t part, uint8_t tensor, uint32_t af
     const bool stays = walk->phase == BACKWARD ? cell->last != after : walk_keeps(walk, cell);
     if (stays || slot == NO_SLOT || !walk->alive[slot] || is_handed_on(walk, slot))
         return;
-    free_slot(walk, slot, walk->recipe->ac != AC_NONE && tensor == walk->recipe->stopped_at);
+    free_slot(walk, slot, is_stopped_at(walk, tensor));
     if (walk->phase == BACKWARD && walk->born_in[slot] != BACKWARD)
         empty_cache(walk);
 }

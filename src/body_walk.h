@@ -71,6 +71,13 @@ static inline uint32_t walk_first_inner_slot(const struct walk *walk)
     return SLOT_GRAD + walk->pair.n_grad;
 }
 
+/* A compiled block leaves out what nobody needs, wherever it is said to stop. */
+static inline bool walk_recomputes_all(const struct walk *walk)
+{
+    const struct body_options *options = &walk->table->options;
+    return options->full_recompute && options->ops != OPS_TORCH_COMPILE;
+}
+
 /* One tensor may go by several names: between parts, and by a part's own list. */
 struct cell *walk_cell(struct walk *walk, uint32_t part, uint8_t tensor);
 
@@ -104,6 +111,9 @@ uint32_t walk_param_of(const struct walk *walk, uint32_t slot);
 
 /* Writes the present phase: births and operators up to stop, deaths to the end. */
 void walk_write(struct walk *walk, const struct steps *steps, uint32_t stop);
+
+/* The end of an inner slot that no step names any more. */
+void walk_drop(struct walk *walk, uint32_t slot);
 
 /* A slot of the pair; its index. */
 uint32_t walk_push_slot(struct walk *walk, uint8_t tensor, enum memory_class memory_class);

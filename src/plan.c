@@ -188,5 +188,6 @@ struct body_options plan_body_options(const struct plan *plan)
                                  .loss = o->loss,
                                  .ac = o->ac,
                                  .ac_every = o->ac_every,
-                                 .ac_layers = o->ac_layers};
+                                 .ac_layers = o->ac_layers,
+                                 .full_recompute = o->full_recompute};
 }

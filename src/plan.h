@@ -96,6 +96,7 @@ struct fsdp1_options {
     bool forward_prefetch;
     bool limit_all_gathers; /* the host waits for frees, so that few are in flight */
     bool record_stream;     /* false: streams wait for one another before a FREE */
+    bool pad_grads;         /* what is reduced is a copy, padded or not */
     /* DTYPE_N: as they are. Buffers are cast when FSDP sets itself up, so that no step changes. */
     enum dtype buffer_dtype;
 };
@@ -119,6 +120,7 @@ struct plan_options {
     uint64_t prefetch, prefetch_backward; /* 0: implicit; k: explicit lists of depth k */
     enum checkpointing ac;
     uint64_t ac_every, ac_layers; /* as in struct body_options */
+    bool full_recompute;          /* the same */
     enum ops_profile ops;
     enum norm_kind norm;
     enum loss_kind loss;

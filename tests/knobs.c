@@ -105,6 +105,8 @@ static const struct knob {
     {"fsdp1-limit", FSDP1, "--limit-all-gathers no", NULL, "the host never waits"},
     {"fsdp1-record-stream", FSDP1, "--record-stream no", NULL,
      "the stream that owns memory waits for the one that uses it"},
+    {"fsdp1-pad-grads", FSDP1, "--pad-grads yes", NULL,
+     "what is reduced is a copy of the gradients that were cast"},
     {"alone", BLOCK, "--replicas 4", NULL,
      "shards of one rank: copies in place of gather and scatter"},
     {"scaler", "--replicas 2", "--scaler yes", NULL,

@@ -133,6 +133,7 @@ c_tests = \
 	tests/body_native.t \
 	tests/body_ops.t \
 	tests/body_parameters.t \
+	tests/body_recompute.t \
 	tests/body_simple.t \
 	tests/checkpoint.t \
 	tests/checkpoint_faults.t \
@@ -277,6 +278,7 @@ tests_body_lora_t_SOURCES = tests/body_lora.c
 tests_body_native_t_SOURCES = tests/body_native.c
 tests_body_ops_t_SOURCES = tests/body_ops.c
 tests_body_parameters_t_SOURCES = tests/body_parameters.c
+tests_body_recompute_t_SOURCES = tests/body_recompute.c
 tests_body_simple_t_SOURCES = tests/body_simple.c
 tests_checkpoint_t_SOURCES = tests/checkpoint.c
 tests_checkpoint_faults_t_SOURCES = tests/checkpoint_faults.c

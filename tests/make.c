@@ -141,6 +141,7 @@ static void make_random_rest(uint64_t *state, struct plan_options *options)
         (enum optimizer)tap_below(state, options->ops == OPS_NATIVE ? 2 : OPTIMIZER_N);
     options->loss = (enum loss_kind)tap_below(state, options->ops == OPS_NATIVE ? 1 : LOSS_N);
     options->ac_layers = tap_below(state, 3);
+    options->full_recompute = tap_below(state, 4) == 0;
     if (!strcmp(options->units, "torchtitan") && tap_below(state, 3) == 0)
         options->output_dtype = DTYPE_FP32;
     if (tap_below(state, 4) == 0 && strcmp(options->units, "whole") != 0)
@@ -207,7 +208,9 @@ struct plan_options make_random_fsdp1(uint64_t *state)
         .forward_prefetch = tap_below(state, 2),
         .limit_all_gathers = tap_below(state, 4) > 0,
         .record_stream = tap_below(state, 4) > 0,
+        .pad_grads = tap_below(state, 4) == 0,
     };
+    options.full_recompute = tap_below(state, 4) == 0;
     if (options.gpus % 2 == 0 && tap_below(state, 3) == 0) {
         options.fsdp1.strategy = FSDP1_HYBRID_SHARD;
         options.replicas = 2;

@@ -80,6 +80,9 @@ static void add_schedule(const struct emit *emit)
          "--arrange precast: no call casts gradients before they are packed"},
         {o->pack_on_reduce,
          "--pack-stream rs: gradients are packed on the compute stream since June 2024"},
+        {o->full_recompute && emit_checkpoints(emit),
+         "--early-stop no: run forward under "
+         "torch.utils.checkpoint.set_checkpoint_early_stop(False)"},
         {o->host_sync, option_words(emit, OPTION_HOST_SYNC,
                                     "the host waits where the model's own code makes it wait")},
         {o->scaler, "--scaler yes: unscale and look for infinities in the training loop"},

@@ -240,6 +240,11 @@ const struct option_info option_table[OPTION_N] = {
         .otherwise = "yes", .in_force = true,
         .help = "fsdp1: memory comes back when the allocator sees that all streams are done; no: "
                 "streams wait for one another before it is freed, which costs overlap"},
+    [OPTION_PAD_GRADS] = {
+        "pad-grads", STEP, OPTION_WORD, .words = yes_words, .list = true, .otherwise = "no",
+        .in_force = true,
+        .help = "fsdp1: gradients are copied once more before they are reduced, as PyTorch did before "
+                "2.0, padded or not"},
     [OPTION_BUFFER_DTYPE] = {
         "buffer-dtype", STEP, OPTION_WORD, .words = dtype_words, .otherwise = "as they are",
         .in_force = true,
@@ -354,6 +359,10 @@ const struct option_info option_table[OPTION_N] = {
         "ac-layers", STEP, OPTION_COUNT, "N", .least = 1, .most = MODEL_MAX_LAYERS,
         .otherwise = "all", .in_force = true,
         .help = "checkpoint only the first N blocks"},
+    [OPTION_EARLY_STOP] = {
+        "early-stop", STEP, OPTION_WORD, .words = yes_words, .otherwise = "yes", .in_force = true,
+        .help = "a block is computed again up to the last tensor that backward needs; no: to its end, "
+                "as PyTorch did before 2.1, and does under set_checkpoint_early_stop(False)"},
     [OPTION_OPS] = {
         "ops", STEP, OPTION_WORD, .words = ops_words, .initial_run = "native", .initial = "torch-eager", .in_force = true,
         .help = "whose operators and buffers a step has: PyTorch's, one by one or compiled block by "

@@ -62,6 +62,7 @@ static struct fsdp1_options fsdp1_options_from(const struct options *options)
         .forward_prefetch = option_number(options, OPTION_FORWARD_PREFETCH),
         .limit_all_gathers = is_on(options, OPTION_LIMIT_ALL_GATHERS),
         .record_stream = is_on(options, OPTION_RECORD_STREAM),
+        .pad_grads = option_number(options, OPTION_PAD_GRADS),
         .buffer_dtype = dtype_or_none(options, OPTION_BUFFER_DTYPE),
     };
 }
@@ -73,6 +74,7 @@ static void set_checkpointing(const struct options *options, struct plan_options
     out->ac = ac->count > 0 ? AC_FULL : (enum checkpointing)ac->number;
     out->ac_every = ac->count;
     out->ac_layers = option_number(options, OPTION_AC_LAYERS);
+    out->full_recompute = !is_on(options, OPTION_EARLY_STOP);
 }
 
 struct plan_options prepare_plan_options(const struct options *options,

@@ -7,8 +7,12 @@
  */
 #include "src/cli/validate.h"
 
-/* of system and compile; of dates */
-#define ANY "", ""
+/* of system, compile and reduce_dtype; of dates */
+#define ANY "", "", ""
+#define SYSTEM(word) word, "", ""
+/* submit_benchmarks.py had PURE precision and an image of PyTorch 1.13.1 together; DEFAULT reduces
+   in FP32, and is of later runs */
+#define OF_PYTORCH_1 "fsdp1", "", "bf16"
 #define ALWAYS "", "9999"
 
 static const char LLM_FOUNDRY[] = "mosaicml/llm-foundry";
@@ -22,12 +26,15 @@ static const char KEMPNER[] = "KempnerInstitute/KempnerForge";
 const struct habit validate_habits[] = {
     {LLM_FOUNDRY, ANY, ALWAYS, "units", "block", "fsdp_wrap_fn of MPTModel: blocks, and a root"},
     {LLM_FOUNDRY, ANY, ALWAYS, "positions", "seq", "max_seq_len is the length of a sequence"},
+    {LLM_FOUNDRY, SYSTEM("fsdp1"), ALWAYS, "fsdp1-backward-prefetch", "post", "composer's default, which its configurations leave as it is"},
+    {LLM_FOUNDRY, OF_PYTORCH_1, ALWAYS, "early-stop", "no", "checkpoints stop early since PyTorch 2.1 (pytorch#96866)"},
+    {LLM_FOUNDRY, OF_PYTORCH_1, ALWAYS, "pad-grads", "yes", "F.pad before each reduce-scatter, up to PyTorch 1.13"},
 
     {TORCHTITAN, ANY, ALWAYS, "units", "block", "parallelize_llama: blocks; embedding, norm and head in the root (spec MEMORY 5)"},
-    {TORCHTITAN, "fsdp2", "", ALWAYS, "reshard", "all-but-last", "the last block is not resharded (spec MEMORY 5)"},
-    {TORCHTITAN, "fsdp2", "", "2024-03", "2024-06", "pack-stream", "rs", "before pytorch#129721 (spec MEMORY 5)"},
+    {TORCHTITAN, SYSTEM("fsdp2"), ALWAYS, "reshard", "all-but-last", "the last block is not resharded (spec MEMORY 5)"},
+    {TORCHTITAN, SYSTEM("fsdp2"), "2024-03", "2024-06", "pack-stream", "rs", "before pytorch#129721 (spec MEMORY 5)"},
     {TORCHTITAN, ANY, "", "2025", "norm", "composite", "its own RMSNorm, in FP32 steps (spec MEMORY 3.1)"},
-    {TORCHTITAN, "", "yes", "", "2024-05", "norm", "fused", "train.py compiles the whole model, the last norm too"},
+    {TORCHTITAN, "", "yes", "", "", "2024-05", "norm", "fused", "train.py compiles the whole model, the last norm too"},
     {TORCHTITAN, ANY, "", "2024-05", "optimizer", "adamw-foreach", "train.py asks for foreach"},
     {TORCHTITAN, ANY, "", "2024-05", "loss", "eager-model", "logits cast in the model, and kept (spec MEMORY 4, B)"},
     {TORCHTITAN, ANY, "2025-06", "9999", "loss", "compiled", "the loss is compiled again (spec MEMORY 4, D)"},
@@ -42,7 +49,7 @@ const struct habit validate_habits[] = {
     {YAFSDP, ANY, ALWAYS, "units", "block", "one unit a block, as its README compares"},
 
     {KEMPNER, ANY, ALWAYS, "units", "block", "blocks and a root (spec MEMORY 5)"},
-    {KEMPNER, "fsdp2", "", ALWAYS, "reshard", "yes", "its root is resharded too (spec MEMORY 5)"},
+    {KEMPNER, SYSTEM("fsdp2"), ALWAYS, "reshard", "yes", "its root is resharded too (spec MEMORY 5)"},
     {KEMPNER, ANY, ALWAYS, "storage-dtype", "bf16", "parameters are stored in bf16 (spec MEMORY 3.8)"},
     {KEMPNER, ANY, ALWAYS, "loss", "eager-bf16", "cross entropy of bf16 logits (spec MEMORY 4, C)"},
     {KEMPNER, ANY, ALWAYS, "sync", "last", "gradients accumulate without sync (spec MEMORY 4)"},
