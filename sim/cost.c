@@ -117,6 +117,17 @@ static double op_s(struct pricing *p, const struct op *op, bool fp8)
     return cost_widened(seconds, fmax(of_plan, cost_op_factor(&p->ranges, op)), p->spread);
 }
 
+/*
+ * PyTorch saves what a product needs before it computes it, so that a recompute can stop there. FP8
+ * layers are autograd functions of their own (Transformer Engine, torchao), whose tensors are saved
+ * once they are through. A compiled graph has no product that nobody needs.
+ */
+static bool stops_late(const struct pricing *p, bool fp8)
+{
+    return is_without(p->cluster, WITHOUT_EARLY_STOP) ||
+           (fp8 && p->program->plan->options.ops != OPS_TORCH_COMPILE);
+}
+
 /* What a full recompute that does not stop early adds: the last product of forward. */
 static double late_stop_s(struct pricing *p, const struct body_pair *pair, uint32_t id, bool fp8)
 {
@@ -148,7 +159,7 @@ static enum status body_from_rates(struct pricing *p, uint32_t id, struct price 
         last_s = without_op(p->cluster, op, is_loss) ? 0 : op_s(p, op, fp8);
         sum_s += last_s;
     }
-    if (is_without(p->cluster, WITHOUT_EARLY_STOP))
+    if (stops_late(p, fp8))
         sum_s += late_stop_s(p, pair, id, fp8);
     const bool has_work = body->n_op > 0;
     if ((status = cost_ns(sum_s * p->straggler_factor, has_work, &out->ns, err)))

@@ -33,6 +33,10 @@ run sim llama2-7b --layers 4 --ac op --no-db --json
 one=$(mid)
 run sim llama2-7b --layers 4 --ac op --no-db --json --without early-stop
 ok "by operator the last product is kept anyway" is "$(mid)" "$one"
+# late OPTIONS: what it adds to a step that its last product is computed again
+late() { run sim $step "$@" && one=$(mid) && run sim $step "$@" --without early-stop && echo $(($(mid) - one)); }
+ok "products in FP8 are computed to the last in any case" is "$(late --linear-dtype fp8)" 0
+ok "but for those of compiled blocks" test "$(late --linear-dtype fp8 --ops torch-compile)" -gt 0
 run sim "$tmp/tiny.json" --gpus 2 --no-db --json
 late=$(mid)
 run sim "$tmp/tiny.json" --gpus 2 --no-db --json --without host
