@@ -61,6 +61,16 @@ double cost_collective_s(const struct cost_rates *r, const struct collective_row
     return start_s + r->rank_latency_s * ranks + sent / bytes_per_s;
 }
 
+/*
+ * For other ranks, and for nodes that have none of their own. What an all-reduce takes says little of
+ * others: switches add for it inside a node, so that eight ranks beat four, and between nodes it goes
+ * over the wire twice.
+ */
+static bool may_stand_in(const struct collective_row *row)
+{
+    return collective_row_nodes(row) == 1 && row->kind != TASK_ALL_REDUCE;
+}
+
 static uint64_t distance(uint64_t a, uint64_t b)
 {
     return a > b ? a - b : b - a;
@@ -78,7 +88,7 @@ const struct collective_row *cost_collective_row(const struct cluster *cluster, 
             continue;
         if (row_nodes == nodes && row->ranks == per_node * nodes)
             return row;
-        if (row_nodes > 1)
+        if (!may_stand_in(row))
             continue;
         const bool nearer =
             !best || distance(row->ranks, per_node) < distance(best->ranks, per_node);

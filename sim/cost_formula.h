@@ -42,7 +42,8 @@ double cost_collective_s(const struct cost_rates *r, const struct collective_row
                          double nodes, double gpus_per_node);
 /*
  * The row for so many ranks on each of so many nodes. Without one: that of one node for these ranks,
- * or the nearest (the larger of two); NULL without rows.
+ * or the nearest (the larger of two); NULL without rows, and for an all-reduce, of which a row holds
+ * for its own ranks and nodes alone.
  */
 const struct collective_row *cost_collective_row(const struct cluster *cluster, enum task_kind kind,
                                                  uint64_t per_node, uint64_t nodes);

@@ -81,6 +81,67 @@ static void test_replicas_in_a_node(const struct cluster *h100)
     make_release(&made);
 }
 
+/* A cluster whose all-reduces have this row and no other, slower than any link. */
+static struct cluster with_all_reduce(const struct cluster *h100, uint32_t ranks, uint32_t nodes,
+                                      struct arena *arena)
+{
+    struct collective_row *rows = arena_array(arena, struct collective_row, h100->n_collective + 1);
+    struct cluster cluster = *h100;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < h100->n_collective; i++)
+        if (h100->collectives[i].kind != TASK_ALL_REDUCE)
+            rows[n++] = h100->collectives[i];
+    if (ranks > 0)
+        rows[n++] = (struct collective_row){
+            .kind = TASK_ALL_REDUCE, .ranks = ranks, .nodes = nodes, .bytes_per_s = 1e9};
+    cluster.collectives = rows;
+    cluster.n_collective = n;
+    return cluster;
+}
+
+/* Who reads a row of an all-reduce: its own ranks on its own nodes, and nobody else. */
+static void test_row_of_all_reduce(const struct cluster *h100)
+{
+    static const struct {
+        const char *what;
+        uint64_t gpus, replicas;
+        uint32_t ranks, nodes;
+        bool is_read;
+    } cases[] = {
+        {"2 replicas in a node, the row of 8 ranks of one", 8, 2, 8, 1, false},
+        {"2 replicas in a node, their own row", 8, 2, 2, 1, true},
+        {"4 replicas in a node, the row of 2 ranks of one", 8, 4, 2, 1, false},
+        {"2 replicas, a node each, the row of 8 ranks of one", 16, 2, 8, 1, false},
+        {"2 replicas, a node each, the row of 2 ranks of one", 16, 2, 2, 1, false},
+        {"2 replicas, a node each, the row of 16 ranks on two", 16, 2, 16, 2, false},
+        {"2 replicas, a node each, their own row", 16, 2, 2, 2, true},
+        {"8 replicas on 2 nodes, the row of 8 ranks of one", 16, 8, 8, 1, false},
+        {"8 replicas on 2 nodes, the row of 4 ranks of one", 16, 8, 4, 1, false},
+        {"8 replicas on 2 nodes, the row of 8 ranks on 4", 16, 8, 8, 4, false},
+        {"8 replicas on 2 nodes, their own row", 16, 8, 8, 2, true},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct plan_options options = plan_options_default();
+        struct made made;
+
+        options.gpus = cases[i].gpus;
+        options.replicas = cases[i].replicas;
+        make_init(&made, "llama3-8b", 2, &options);
+        const struct cluster none = with_all_reduce(h100, 0, 0, &made.arena);
+        const struct cluster one =
+            with_all_reduce(h100, cases[i].ranks, cases[i].nodes, &made.arena);
+        const struct prices want = price(&none, &made), got = price(&one, &made);
+        const double two_halves = price_of(&made, &want, TASK_ALL_REDUCE, COMM_REPLICATE);
+        const double told = price_of(&made, &got, TASK_ALL_REDUCE, COMM_REPLICATE);
+        ok(cases[i].is_read ? told > 2 * two_halves : told == two_halves, "%s: %.1f us, %s",
+           cases[i].what, told / 1000,
+           cases[i].is_read ? "by that row" : "a reduce-scatter and an all-gather");
+        make_release(&made);
+    }
+}
+
 /* Of 436.2 MB: 7/8 at 364 GB/s over all 8 ranks, 3/4 at 350 GB/s over the 4 that keep them. */
 static void test_kept(const struct cluster *h100)
 {
@@ -126,6 +187,7 @@ int main(void)
 
     test_replica_a_node(&h100);
     test_replicas_in_a_node(&h100);
+    test_row_of_all_reduce(&h100);
     test_kept(&h100);
     test_leaves_table(&h100);
     arena_release(&arena);
