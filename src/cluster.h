@@ -122,11 +122,13 @@ struct rate {
 struct collective_point {
     double bytes, seconds;
 };
-enum { CLUSTER_MAX_POINTS = 128, CLUSTER_MAX_ROWS = 256 };
+enum { CLUSTER_MAX_POINTS = 192, CLUSTER_MAX_ROWS = 256 };
 
 /*
  * t = max(a, floor) + b*sqrt(s) + s/B, s = bytes*(W-1)/W; one row per kind, number of ranks and of
- * nodes. A row may also have points, which hold in place of the formula.
+ * nodes. A row may also have points, which hold in place of the formula. Its shape prices nothing: it
+ * is where a machine of this kind has its steps, by which src/cli/measured_row.h fills what was not
+ * measured.
  */
 struct collective_row {
     uint8_t kind;   /* TASK_ALL_GATHER, TASK_REDUCE_SCATTER or TASK_ALL_REDUCE */
@@ -138,8 +140,8 @@ struct collective_row {
 #define X(member, key, most) double member;
     CLUSTER_ROW_SHARES(X)
 #undef X
-    const struct collective_point *points; /* by bytes, which rise */
-    uint32_t n_point;
+    const struct collective_point *points, *shape; /* by bytes, which rise */
+    uint32_t n_point, n_shape;
     const char *source;
 };
 

@@ -73,14 +73,15 @@ static void add_sizes(const struct cluster *cluster, struct cJSON *root)
 #undef X
 }
 
-static void add_points(const struct collective_row *row, struct cJSON *object)
+static void add_points(const struct collective_point *points, uint32_t n, const char *key,
+                       struct cJSON *object)
 {
-    struct cJSON *points = row->n_point > 0 ? json_add_array(object, "points") : NULL;
+    struct cJSON *array = n > 0 ? json_add_array(object, key) : NULL;
 
-    for (uint32_t i = 0; i < row->n_point; i++) {
-        struct cJSON *point = json_add_object(points, NULL);
-        json_add_u64(point, "bytes", (uint64_t)row->points[i].bytes);
-        json_add_number(point, "us", row->points[i].seconds * 1e6, DIGITS);
+    for (uint32_t i = 0; i < n; i++) {
+        struct cJSON *point = json_add_object(array, NULL);
+        json_add_u64(point, "bytes", (uint64_t)points[i].bytes);
+        json_add_number(point, "us", points[i].seconds * 1e6, DIGITS);
     }
 }
 
@@ -104,7 +105,8 @@ static void add_collectives(const struct cluster *cluster, struct cJSON *root)
         add_number(object, key, within(row->member, 0, most));
         CLUSTER_ROW_SHARES(X)
 #undef X
-        add_points(row, object);
+        add_points(row->points, row->n_point, "points", object);
+        add_points(row->shape, row->n_shape, "shape", object);
         json_add_string(object, "source", row->source);
     }
 }

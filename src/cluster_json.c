@@ -29,6 +29,18 @@ static void add_rate_json(const struct cluster *cluster, const struct rate_field
     }
 }
 
+static void add_points_json(const struct collective_point *points, uint32_t n, const char *key,
+                            struct cJSON *object)
+{
+    struct cJSON *array = json_add_array(object, key);
+
+    for (uint32_t i = 0; i < n; i++) {
+        struct cJSON *point = json_add_object(array, NULL);
+        json_add_u64(point, "bytes", (uint64_t)points[i].bytes);
+        json_add_real(point, "us", points[i].seconds * 1e6);
+    }
+}
+
 static void add_rates_json(const struct cluster *cluster, struct cJSON *root)
 {
     struct cJSON *rates = json_add_array(root, "rates");
@@ -47,12 +59,8 @@ static void add_rates_json(const struct cluster *cluster, struct cJSON *root)
 #define X(member, key, most) json_add_real(object, key, row->member);
         CLUSTER_ROW_SHARES(X)
 #undef X
-        struct cJSON *points = json_add_array(object, "points");
-        for (uint32_t p = 0; p < row->n_point; p++) {
-            struct cJSON *point = json_add_object(points, NULL);
-            json_add_u64(point, "bytes", (uint64_t)row->points[p].bytes);
-            json_add_real(point, "us", row->points[p].seconds * 1e6);
-        }
+        add_points_json(row->points, row->n_point, "points", object);
+        add_points_json(row->shape, row->n_shape, "shape", object);
         json_add_string(object, "source", row->source);
     }
 }

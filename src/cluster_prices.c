@@ -32,15 +32,16 @@ static enum status read_point(const struct cluster_reader *r, const struct json_
 }
 
 static enum status read_points(const struct cluster_reader *r, const struct json_at *row_at,
-                               struct collective_row *row)
+                               const char *key, const struct collective_point **out,
+                               uint32_t *n_out)
 {
     struct json_at at;
     uint32_t n = 0;
     enum status status;
 
-    if (!json_has(row_at, "points"))
+    if (!json_has(row_at, key))
         return STATUS_OK;
-    if ((status = json_get(row_at, "points", &at, r->err)))
+    if ((status = json_get(row_at, key, &at, r->err)))
         return status;
     if (!json_is_array(&at))
         return json_fail(&at, r->err, "not an array");
@@ -54,8 +55,8 @@ static enum status read_points(const struct cluster_reader *r, const struct json
     }
     if (n < 2)
         return json_fail(&at, r->err, "%u points, it takes 2 to lie between", n);
-    row->points = points;
-    row->n_point = n;
+    *out = points;
+    *n_out = n;
     return STATUS_OK;
 }
 
@@ -66,6 +67,7 @@ static enum status read_row(const struct cluster_reader *r, const struct json_at
                                        "ranks",
                                        "nodes",
                                        "points",
+                                       "shape",
                                        "source",
 #define X(member, key, unit, least, most) key,
                                        CLUSTER_ROW_NUMBERS(X)
@@ -100,7 +102,8 @@ static enum status read_row(const struct cluster_reader *r, const struct json_at
         return status;
     CLUSTER_ROW_SHARES(X)
 #undef X
-    if ((status = read_points(r, at, &row)))
+    if ((status = read_points(r, at, "points", &row.points, &row.n_point)) ||
+        (status = read_points(r, at, "shape", &row.shape, &row.n_shape)))
         return status;
     const int index = cluster_index_of(kind, names, LENGTH(names));
     if (index < 0)

@@ -71,7 +71,7 @@ static void test_builtins(struct arena *arena)
         uint64_t workspace_bytes;
         uint32_t rows;
     } expected[] = {
-        {"h100-sxm", 79.10, 33554432, 6},    {"h100-96g-500w", 95.04, 33554432, 6},
+        {"h100-sxm", 79.10, 33554432, 7},    {"h100-96g-500w", 95.04, 33554432, 7},
         {"h200-sxm", 139.80, 33554432, 6},   {"b200-sxm", 178.35, 33554432, 6},
         {"gb200", 184.3, 33554432, 4},       {"a100-sxm-80g", 79.15, 8519680, 6},
         {"a100-sxm-40g", 39.39, 8519680, 6}, {"toy", 80, 8519680, 0},
@@ -237,6 +237,8 @@ static const struct bad bad_files[] = {
      "collectives[0].points: not an array"},
     {"h200-sxm", "\"ranks\": 8", "\"ranks\": 8, \"points\": [{\"bytes\": 8, \"us\": 1}]",
      "collectives[0].points: 1 points, it takes 2 to lie between"},
+    {"h200-sxm", "\"ranks\": 8", "\"ranks\": 8, \"shape\": []",
+     "collectives[0].shape: 0 points, it takes 2 to lie between"},
     {"h200-sxm", "\"ranks\": 8",
      "\"ranks\": 8, \"points\": [{\"bytes\": 8, \"us\": 1}, {\"bytes\": 8, \"us\": 2}]",
      "collectives[0].points[1]: 'bytes' is 8, points are in the order of their bytes"},
@@ -506,10 +508,11 @@ static void test_damaged(struct arena *arena)
 static void test_row_file(struct arena *arena)
 {
     static const struct collective_point points[] = {{65536, 19.54e-6}, {1e9, 0.0041}};
+    static const struct collective_point shape[] = {{1024, 9e-6}, {2048, 8e-6}, {1e6, 0.03}};
     struct collective_row rows[] = {
         {TASK_ALL_GATHER, 8, 0, .a_s = 1e-6, .bytes_per_s = 3e11, .source = "plain"},
         {TASK_REDUCE_SCATTER, 8, 1, .a_s = 1e-6, .bytes_per_s = 3e11, .source = "one node"},
-        {TASK_ALL_REDUCE, 16, 2, 2e-6, 3e-6, 4e11, 0.05, 1.5, points, 2, "all of it"}};
+        {TASK_ALL_REDUCE, 16, 2, 2e-6, 3e-6, 4e11, 0.05, 1.5, points, shape, 2, 3, "all of it"}};
     struct cluster cluster, back;
     struct text text = {0};
     struct err err = {0};
@@ -523,13 +526,16 @@ static void test_row_file(struct arena *arena)
     json_print(root, &text);
     json_free(root);
     is_int(open_text(text.at, text.length, arena, &back, path, &err), STATUS_OK,
-           "rows with nodes, spread and points can be read again (%s)", err.text);
+           "rows with nodes, spread, points and shape can be read again (%s)", err.text);
     const struct collective_row *row = &back.collectives[2];
     ok(row->ranks == 16 && row->nodes == 2 && row->n_point == 2, "with ranks, nodes and points");
     is_near(row->points[0].bytes, 65536, 1e-15, "a point has its bytes");
     is_near(row->points[0].seconds, 19.54e-6, 1e-9, "and its time");
+    ok(row->n_shape == 3 && row->shape[1].bytes == 2048, "a shape has points of its own");
+    is_near(row->shape[1].seconds, 8e-6, 1e-9, "which may fall");
     ok(row->faster == 0.05 && row->slower == 1.5, "the spread is there, to either side");
-    ok(back.collectives[0].n_point == 0 && collective_row_nodes(&back.collectives[0]) == 1,
+    ok(back.collectives[0].n_point + back.collectives[0].n_shape == 0 &&
+           collective_row_nodes(&back.collectives[0]) == 1,
        "a plain row has none of it");
     text_release(&text);
 }

@@ -102,19 +102,26 @@ static void add_hosts(const struct cluster *cluster, const struct term *term, st
     }
 }
 
-static void add_row_points(const struct collective_row *row, struct text *out)
+static void add_points(const struct collective_point *points, uint32_t n, const char *what,
+                       struct text *out)
 {
     char first[32], last[32];
 
+    if (n > 0)
+        text_add(out, "      %s%u points, %s to %s\n", what, n,
+                 text_bytes((uint64_t)points[0].bytes, first),
+                 text_bytes((uint64_t)points[n - 1].bytes, last));
+}
+
+static void add_row_points(const struct collective_row *row, struct text *out)
+{
     if (collective_row_nodes(row) > 1)
         text_add(out, "      on %u nodes\n", row->nodes);
     if (row->faster > 0 || row->slower > 0)
         text_add(out, "      spread: %.1f %% faster to %.1f %% slower\n", 100 * row->faster,
                  100 * row->slower);
-    if (row->n_point > 0)
-        text_add(out, "      %u points, %s to %s\n", row->n_point,
-                 text_bytes((uint64_t)row->points[0].bytes, first),
-                 text_bytes((uint64_t)row->points[row->n_point - 1].bytes, last));
+    add_points(row->points, row->n_point, "", out);
+    add_points(row->shape, row->n_shape, "shape, by which calibrate fills gaps: ", out);
 }
 
 static void add_collectives(const struct cluster *cluster, const struct term *term,
