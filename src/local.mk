@@ -82,6 +82,8 @@ src_libcli_a_SOURCES = \
 	src/cli/history.c \
 	src/cli/history.h \
 	src/cli/history_read.c \
+	src/cli/measured_row.c \
+	src/cli/measured_row.h \
 	src/cli/model_shards.c \
 	src/cli/model_shards.h \
 	src/cli/emit_apply.c \

@@ -178,6 +178,7 @@ c_tests = \
 	tests/knobs.t \
 	tests/lora.t \
 	tests/measured.t \
+	tests/measured_row.t \
 	tests/memory_curve.t \
 	tests/memory_published.t \
 	tests/mixed.t \
@@ -323,6 +324,7 @@ tests_knob_hashes_t_SOURCES = tests/knob_hashes.c
 tests_knobs_t_SOURCES = tests/knobs.c
 tests_lora_t_SOURCES = tests/lora.c
 tests_measured_t_SOURCES = tests/measured.c
+tests_measured_row_t_SOURCES = tests/measured_row.c
 tests_memory_curve_t_SOURCES = tests/memory_curve.c
 tests_memory_published_t_SOURCES = tests/memory_published.c
 tests_mixed_t_SOURCES = tests/mixed.c

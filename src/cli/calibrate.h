@@ -6,9 +6,9 @@
  * by its own stamps, on streams, as a step runs: operators (calibrate_ops.c), copies and launches
  * (calibrate_copies.c), collectives (calibrate_comm.c). Rates come from these numbers alone
  * (calibrate_rates.c). What a host and a GPU differ in: calibrate_host.c, calibrate_cuda.c. Outputs of
- * nccl-tests: calibrate_nccl.c over collective_fit.h; profiles: calibrate_trace.c with
- * calibrate_trace_comm.c; measured runs: calibrate_runs.h. What is out of what a cluster file can say is brought to its bound, in
- * src/cluster_file.c.
+ * nccl-tests: calibrate_nccl.c over collective_fit.h and measured_row.h; profiles: calibrate_trace.c
+ * with calibrate_trace_comm.c; measured runs: calibrate_runs.h. What is out of what a cluster file can
+ * say is brought to its bound, in src/cluster_file.c.
  */
 #ifndef SRC_CLI_CALIBRATE_H
 #define SRC_CLI_CALIBRATE_H

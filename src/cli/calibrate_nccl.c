@@ -1,7 +1,8 @@
 /*
  * Outputs of nccl-tests as a cluster's collectives; see calibrate.h.
  *
- * Each kind, number of ranks and of nodes becomes a row, with its times as points; all-gathers and
+ * Each kind, number of ranks and of nodes becomes a row, with its times as points; where sizes are far
+ * apart, the row that --cluster has for the same says where the steps between them are. All-gathers and
  * reduce-scatters between nodes say something of the network, too. Everything else stays as --cluster
  * has it. Of messages below 64 KiB nothing is taken: there a launch costs more than they do.
  */
@@ -163,32 +164,85 @@ static uint32_t points_of(const struct sample *samples, uint32_t n, struct colle
     return n_point;
 }
 
-static enum status fit_row(const struct sample *samples, uint32_t n, struct collective_row *out,
-                           struct arena *arena, struct err *err)
+/* Sizes whose time is a hiccup, or an empty text. */
+static const char *hiccups_of(const struct measured_row *measured, struct arena *arena)
 {
-    struct collective_row row = {
-        .kind = samples->of.kind, .ranks = samples->of.ranks, .nodes = samples->of.nodes};
-    struct collective_point *points = arena_array(arena, struct collective_point, n);
-    const uint32_t n_point = points_of(samples, n, points);
-    const char *kind = task_kind_name((enum task_kind)row.kind);
-    char worst[32];
+    const char *all = "";
+    char bytes[32];
 
-    if (n_point < FIT_LEAST_SIZES || n_point > CLUSTER_MAX_POINTS)
-        return err_set(
-            err, STATUS_INPUT,
-            "%s: %s of %u ranks has %u sizes of 64 KiB or more, from %d to %d are needed",
-            samples->from, kind, row.ranks, n_point, FIT_LEAST_SIZES, CLUSTER_MAX_POINTS);
-    collective_fit_row(&row, points, n_point);
-    const struct fit_errors errors = collective_fit_errors(&row);
-    row.faster = errors.faster;
-    row.slower = errors.slower;
-    row.source = arena_printf(
+    for (uint32_t i = 0; i < measured->n_point; i++)
+        if (measured_row_is_hiccup(measured, i))
+            all = arena_printf(arena, "%s%s%s", all, all[0] ? ", " : "",
+                               text_bytes((uint64_t)measured->points[i].bytes, bytes));
+    return all;
+}
+
+/* *n_kept: how many are no hiccups. */
+static enum status check_sizes(const struct measured_row *measured, const char *from,
+                               uint32_t *n_kept, struct err *err)
+{
+    const bool too_many = measured->n_point > MEASURED_MOST_SIZES;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < measured->n_point; i++)
+        n += too_many || !measured_row_is_hiccup(measured, i);
+    if (too_many || n < FIT_LEAST_SIZES)
+        return err_set(err, STATUS_INPUT,
+                       "%s: %s of %u ranks has %u sizes of 64 KiB or more, without %u that took "
+                       "longer than a larger one, from %d to %d are needed",
+                       from, task_kind_name((enum task_kind)measured->kind), measured->ranks, n,
+                       measured->n_point - n, FIT_LEAST_SIZES, MEASURED_MOST_SIZES);
+    *n_kept = n;
+    return STATUS_OK;
+}
+
+/* n_inferred: points between those that were measured, by the steps of the preset. */
+static const char *sizes_text(const struct measured_row *measured, const char *hiccups,
+                              uint32_t n_inferred, const char *preset, struct arena *arena)
+{
+    const char *all = arena_printf(arena, "%u sizes", measured->n_point);
+
+    if (hiccups[0])
+        all = arena_printf(arena, "%s, without %s, as a larger one took less", all, hiccups);
+    if (n_inferred > 0)
+        all =
+            arena_printf(arena, "%s; %u more inferred by the steps of %s", all, n_inferred, preset);
+    return all;
+}
+
+/* *hiccups: the sizes that are no points of it. */
+static enum status fit_row(const struct sample *samples, uint32_t n, const struct cluster *preset,
+                           struct collective_row *out, const char **hiccups, struct arena *arena,
+                           struct err *err)
+{
+    struct collective_point *sizes = arena_array(arena, struct collective_point, n);
+    struct collective_point *points =
+        arena_array(arena, struct collective_point, CLUSTER_MAX_POINTS);
+    struct measured_row measured = {.kind = samples->of.kind,
+                                    .ranks = samples->of.ranks,
+                                    .nodes = samples->of.nodes,
+                                    .points = sizes,
+                                    .n_point = points_of(samples, n, sizes)};
+    uint32_t n_kept = 0;
+    char worst[32];
+    const enum status status = check_sizes(&measured, samples->from, &n_kept, err);
+
+    if (status != STATUS_OK)
+        return status;
+    measured.steps = measured_row_steps(&measured, preset);
+    collective_fit_row(&measured, points, out);
+    const struct fit_errors errors = collective_fit_errors(&measured);
+    out->faster = errors.faster;
+    out->slower = errors.slower;
+    *hiccups = hiccups_of(&measured, arena);
+    out->source = arena_printf(
         arena,
-        "nccl-tests, %s: %u sizes; one that is left out is missed by %.1f %% (median), %.1f %% "
-        "at most, at %s",
-        sources_of(samples, n, arena), n_point, 100 * errors.median, 100 * errors.worst,
-        text_bytes((uint64_t)errors.worst_bytes, worst));
-    *out = row;
+        "nccl-tests, %s: %s; one that is left out is missed by %.1f %% (median), %.1f %% at most, "
+        "at "
+        "%s",
+        sources_of(samples, n, arena),
+        sizes_text(&measured, *hiccups, out->n_point - n_kept, preset->name, arena),
+        100 * errors.median, 100 * errors.worst, text_bytes((uint64_t)errors.worst_bytes, worst));
     return STATUS_OK;
 }
 
@@ -205,12 +259,23 @@ static void put_row(const struct collective_row *row, struct collective_row *row
         ++*n;
 }
 
+static void tell_row(const struct collective_row *row, const char *hiccups, struct text *what)
+{
+    text_add(what, "%s%s of %u ranks", what->length ? ", " : "",
+             task_kind_name((enum task_kind)row->kind), row->ranks);
+    if (row->nodes > 1)
+        text_add(what, " on %u nodes", row->nodes);
+    if (hiccups[0])
+        text_add(what, " (without %s: a larger one took less)", hiccups);
+}
+
 static enum status fit_rows(const struct samples *samples, struct cluster *cluster,
                             struct text *what, struct arena *arena, struct err *err)
 {
     struct collective_row *rows =
         arena_array(arena, struct collective_row, cluster->n_collective + samples->n);
     struct collective_row row;
+    const char *hiccups;
     uint32_t n = cluster->n_collective;
     enum status status;
 
@@ -218,13 +283,11 @@ static enum status fit_rows(const struct samples *samples, struct cluster *clust
     for (uint32_t i = 0, end; i < samples->n; i = end) {
         for (end = i; end < samples->n && same_row(&samples->all[i].of, &samples->all[end].of);)
             end++;
-        if ((status = fit_row(samples->all + i, end - i, &row, arena, err)) != STATUS_OK)
+        status = fit_row(samples->all + i, end - i, cluster, &row, &hiccups, arena, err);
+        if (status != STATUS_OK)
             return status;
         put_row(&row, rows, &n);
-        text_add(what, "%s%s of %u ranks", what->length ? ", " : "",
-                 task_kind_name((enum task_kind)row.kind), row.ranks);
-        if (row.nodes > 1)
-            text_add(what, " on %u nodes", row.nodes);
+        tell_row(&row, hiccups, what);
     }
     if (n > CLUSTER_MAX_ROWS)
         return err_set(err, STATUS_INPUT, "%u rows of collectives, a cluster has at most %d", n,

@@ -51,7 +51,8 @@ static struct fit_errors errors_of(struct error_of *all, uint32_t n)
 
 /* ---- rows --------------------------------------------------------------------------------------- */
 
-void collective_fit_row(struct collective_row *row, const struct collective_point *points,
+/* a, b and B. */
+static void fit_formula(struct collective_row *row, const struct collective_point *points,
                         uint32_t n)
 {
     double x[FIT_UNKNOWNS];
@@ -67,39 +68,44 @@ void collective_fit_row(struct collective_row *row, const struct collective_poin
     row->a_s = x[0] * US;
     row->b_s_per_sqrt_mb = x[1] * US;
     row->bytes_per_s = fmin(MB / (x[2] * US), MOST_BYTES_PER_S);
-    row->points = points;
-    row->n_point = n;
 }
 
-/* Without the floor, which is of launches and not of what was measured. */
-static double row_s(const struct collective_row *row, double bytes)
+void collective_fit_row(const struct measured_row *measured, struct collective_point *points,
+                        struct collective_row *out)
 {
-    static const struct cost_rates rates = {.spread = SPREAD_MID};
-    const double nodes = collective_row_nodes(row);
-    return cost_collective_s(&rates, row, bytes, nodes, row->ranks / nodes);
+    struct collective_point kept[MEASURED_MOST_SIZES];
+    const uint32_t n = measured_row_kept(measured, kept);
+
+    *out = (struct collective_row){
+        .kind = measured->kind, .ranks = measured->ranks, .nodes = measured->nodes};
+    fit_formula(out, kept, n);
+    out->n_point = measured_row_fill(measured, kept, n, points);
+    out->points = points;
 }
 
-double collective_fit_error(const struct collective_row *row, uint32_t left_out)
+double collective_fit_error(const struct measured_row *measured, uint32_t left_out)
 {
-    struct collective_row without = {.kind = row->kind, .ranks = row->ranks, .nodes = row->nodes};
-    struct collective_point others[CLUSTER_MAX_POINTS];
-    const struct collective_point *point = &row->points[left_out];
-    const uint32_t n = row->n_point - 1;
+    struct collective_point others[MEASURED_MOST_SIZES], points[CLUSTER_MAX_POINTS];
+    const struct collective_point *point = &measured->points[left_out];
+    struct measured_row without = *measured;
+    struct collective_row row;
 
-    memcpy(others, row->points, left_out * sizeof *others);
-    memcpy(others + left_out, point + 1, (n - left_out) * sizeof *others);
-    collective_fit_row(&without, others, n);
-    return point->seconds / row_s(&without, point->bytes) - 1;
+    without.points = others;
+    without.n_point = measured->n_point - 1;
+    memcpy(others, measured->points, left_out * sizeof *others);
+    memcpy(others + left_out, point + 1, (without.n_point - left_out) * sizeof *others);
+    collective_fit_row(&without, points, &row);
+    return point->seconds / measured_row_s(&row, point->bytes) - 1;
 }
 
-struct fit_errors collective_fit_errors(const struct collective_row *row)
+struct fit_errors collective_fit_errors(const struct measured_row *measured)
 {
-    struct error_of errors[CLUSTER_MAX_POINTS];
+    struct error_of errors[MEASURED_MOST_SIZES];
 
-    for (uint32_t i = 0; i < row->n_point; i++)
-        errors[i] =
-            (struct error_of){.error = collective_fit_error(row, i), .bytes = row->points[i].bytes};
-    return errors_of(errors, row->n_point);
+    for (uint32_t i = 0; i < measured->n_point; i++)
+        errors[i] = (struct error_of){.error = collective_fit_error(measured, i),
+                                      .bytes = measured->points[i].bytes};
+    return errors_of(errors, measured->n_point);
 }
 
 /* ---- the network -------------------------------------------------------------------------------- */

@@ -1,16 +1,17 @@
 /*
  * A cluster's numbers for collectives from times that were measured.
  *
- * Of each kind, number of ranks and of nodes a row: its formula, and the times themselves as points.
- * Of all-gathers and reduce-scatters between nodes also the network, for numbers of nodes that were
- * not measured. Judged by what sim/cost says. Errors are relative: each message counts as any other.
+ * Of each kind, number of ranks and of nodes a row: its formula, and as points the times themselves, as
+ * measured_row.h takes them. Of all-gathers and reduce-scatters between nodes also the network, for
+ * numbers of nodes that were not measured. Judged by what sim/cost says. Errors are relative: each
+ * message counts as any other.
  */
 #ifndef SRC_CLI_COLLECTIVE_FIT_H
 #define SRC_CLI_COLLECTIVE_FIT_H
 
-#include "src/cluster.h"
+#include "src/cli/measured_row.h"
 
-/* A row needs as many sizes: three make a formula, one is left out in turn. */
+/* A row needs as many sizes that are no hiccups: three make a formula, one is left out in turn. */
 enum { FIT_LEAST_SIZES = 4, FIT_LEAST_BYTES = 65536 };
 
 /* How far predictions are from what was measured; shares of a prediction. */
@@ -21,16 +22,17 @@ struct fit_errors {
 };
 
 /*
- * a, b and B, and the points; kind, ranks and nodes are there. points: by bytes, each once, at
- * least FIT_LEAST_SIZES - 1; they become the row's.
+ * The formula of what was measured and kept, and its points, with those that are filled in; no spread
+ * and no source. points: room for CLUSTER_MAX_POINTS; they become the row's. At least
+ * FIT_LEAST_SIZES - 1 have to be kept.
  */
-void collective_fit_row(struct collective_row *row, const struct collective_point *points,
-                        uint32_t n);
+void collective_fit_row(const struct measured_row *measured, struct collective_point *points,
+                        struct collective_row *out);
 
-/* Of one point: measured over predicted, less 1, by a row that is fitted without it. */
-double collective_fit_error(const struct collective_row *row, uint32_t left_out);
-/* Of all points, each predicted so. */
-struct fit_errors collective_fit_errors(const struct collective_row *row);
+/* Of one size: measured over predicted, less 1, by a row that is fitted as if it had never been. */
+double collective_fit_error(const struct measured_row *measured, uint32_t left_out);
+/* Of all sizes, hiccups too, each predicted so. */
+struct fit_errors collective_fit_errors(const struct measured_row *measured);
 
 struct node_sample {
     uint8_t kind;          /* for the network: TASK_ALL_GATHER or TASK_REDUCE_SCATTER */
