@@ -14,7 +14,8 @@
 #include "tests/real_rig.h"
 #include "tests/tap.h"
 
-enum { SEEDS = 12, STEPS = 2, MAX_PAIRS = 16 };
+/* So many that chance does not miss a pair that one seed in ten shows, on a machine that is busy. */
+enum { SEEDS = 100, STEPS = 2, MAX_PAIRS = 16 };
 
 /* first comes before second, by a WAIT alone. */
 struct pair {
@@ -33,7 +34,7 @@ static const struct case_of_waits cases[] = {
       {"copy_in (root)", "all_gather (root)", false},
       {"all_gather (root)", "copy_out (root)", false},
       {"copy_in model.layers.0", "all_gather model.layers.0", false},
-      {"all_gather (root)", "copy_in model.layers.1", false},
+      {"all_gather (root)", "copy_in model.layers.1", true},
       {"all_gather model.layers.2", "copy_in (root)", false},
       {"all_gather model.layers.2", "copy_in model.layers.1", false},
       {"pack model.layers.2", "reduce_scatter model.layers.2", false},
