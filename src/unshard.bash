@@ -5,7 +5,13 @@
 _unshard_values() {
     case $3 in
     --cluster) "$1" cluster list | sed -n 's/^\([^ ]\{1,\}\) .*/\1/p' ;;
-    *) "$1" help "$2" | sed -n "s/^  $3 \([^ ]*|[^ ]*\).*/\1/p" | tr '|' '\n' | grep -v '[A-Z]' ;;
+    *)
+        "$1" help "$2" | awk -v option="$3" '
+            index($0, "  " option " ") == 1 {
+                for (value = $2; value ~ /[|]$/ && getline > 0; value = value $1) { }
+            }
+            END { if (value ~ /[|]/) print value }' | tr '|' '\n' | grep -v '[A-Z]'
+        ;;
     esac
 }
 

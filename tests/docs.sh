@@ -15,6 +15,7 @@ for command in $commands; do
             put()
             name = $1 ($0 ~ /^  --[a-z0-9-]+ [^ ]/ ? " " $2 : ""); initial = ""
         }
+        !/^  --/ && name ~ /[|]$/ { name = name $1 }
         /\[.*\]$/ { initial = $0; sub(/.*\[/, "", initial); sub(/\]$/, "", initial) }
         END { put() }'
 done >"$tmp/helped"
@@ -95,6 +96,14 @@ if command -v bash >/dev/null; then
     ok "completes commands" complete "explain" unshard ex
     ok "completes options" complete "--prefetch --prefetch-backward" unshard sim --pre
     ok "completes words of an option" complete "auto all-but-last" unshard sim x --reshard a
+    sort -u -t "$(printf '\t')" -k 2,2 "$tmp/helped" | cut -f 1,2 | tr '\t' ' ' |
+        grep '[a-z]|' >"$tmp/worded"
+    while read -r command option words; do
+        ok "completes the words of $option" complete \
+            "$(echo "$words" | tr '|' '\n' | grep -v '[A-Z]' | tr '\n' ' ' | sed 's/ $//')" \
+            unshard "$command" x "$option" ""
+    done <"$tmp/worded"
+    ok "of options that have some" test "$(wc -l <"$tmp/worded")" -gt 30
     ok "completes models" complete "llama3-405b" unshard sim llama3-4
     ok "completes clusters" complete "h100-sxm h100-96g-500w h200-sxm" unshard sim llama3-8b --cluster h
     ok "completes after show" complete "toy" unshard cluster show t

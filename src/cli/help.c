@@ -1,12 +1,13 @@
 /*
  * Help as text; see help.h. The layout of an option's line is relied on by the completion and by
- * the tests: two blanks, the option, its value, then words that end with the default in brackets.
+ * the tests: two blanks, the option, its value, then words that end with the default in brackets. A
+ * line of a value that ends with a bar goes on with the first word of the next one.
  */
 #include "src/cli/help.h"
 
 #include <string.h>
 
-enum { TEXT_COLUMN = 30 };
+enum { VALUE_COLUMN = 6, TEXT_COLUMN = 30 };
 
 /* Words from this column on. */
 static void add_words(const char *words, unsigned column, struct text *out)
@@ -16,15 +17,27 @@ static void add_words(const char *words, unsigned column, struct text *out)
     term_wrap(words, margins, out);
 }
 
-static void add_argument(const struct option_info *info, struct text *out)
+/* *line: where the line begins in out. */
+static void add_choice(const char *choice, bool last, size_t *line, struct text *out)
 {
-    const bool named = info->kind == OPTION_WORDS && info->argument;
-    const char *const *words = named ? NULL : info->words;
+    if (out->length - *line + strlen(choice) + !last > TERM_HELP_COLUMNS) {
+        text_add(out, "\n");
+        *line = out->length;
+        text_pad(out, VALUE_COLUMN);
+    }
+    text_add(out, "%s%s", choice, last ? "" : "|");
+}
 
-    for (size_t i = 0; words && words[i]; i++)
-        text_add(out, "%s%s", i ? "|" : " ", words[i]);
+static void add_value(const struct option_info *info, size_t line, struct text *out)
+{
+    const char *const *word = info->words;
+
+    if (word || info->argument)
+        text_add(out, " ");
+    for (; word && *word; word++)
+        add_choice(*word, !word[1] && !info->argument, &line, out);
     if (info->argument)
-        text_add(out, "%s%s", words ? "|" : " ", info->argument);
+        add_choice(info->argument, true, &line, out);
 }
 
 static void add_option(const struct command *command, enum option_id id, struct text *out)
@@ -33,7 +46,7 @@ static void add_option(const struct command *command, enum option_id id, struct 
     const char *initial = option_initial(id, command->bit);
     size_t start = out->length;
     text_add(out, "  --%s", info->name);
-    add_argument(info, out);
+    add_value(info, start, out);
     if (out->length - start > TEXT_COLUMN - 2)
         text_add(out, "\n");
     text_pad(out, TEXT_COLUMN);

@@ -407,7 +407,7 @@ const struct option_info option_table[OPTION_N] = {
         .help = "freeze the model and train low-rank adapters of rank r beside the linear layers that "
                 "are named; without targets the family's own, of llama q_proj and v_proj"},
     [OPTION_SEARCH] = {
-        "search", COMMAND_PLAN, OPTION_WORDS, "WORDS", .words = search_words, .help = search_help},
+        "search", COMMAND_PLAN, OPTION_WORDS, .words = search_words, .help = search_help},
     [OPTION_FIND] = {
         "find", COMMAND_PLAN, OPTION_WORD, .words = find_words,
         .help = "the largest --batch or longest --seq that fits, the fewest --gpus, or from how many "
@@ -503,7 +503,7 @@ const struct option_info option_table[OPTION_N] = {
         "what-if", COMMAND_SIM | COMMAND_EXPLAIN, OPTION_WORDS, .words = bracket_words,
         .help = bracket_help},
     [OPTION_WITHOUT] = {
-        "without", COMMAND_SIM | COMMAND_EXPLAIN | COMMAND_VALIDATE, OPTION_WORDS, "TERMS", .words = term_words,
+        "without", COMMAND_SIM | COMMAND_EXPLAIN | COMMAND_VALIDATE, OPTION_WORDS, .words = term_words,
         .in_force = true, .help = term_help},
     [OPTION_PROGRAM] = {
         "program", COMMAND_EXPLAIN, OPTION_SWITCH,

@@ -167,8 +167,7 @@ struct option_info {
     const char *name;
     unsigned commands; /* enum command_bits */
     enum option_kind kind;
-    const char *argument;     /* what the help calls the value; of words beside these, of WORDS in
-                                 their place: then the help has to tell them */
+    const char *argument;     /* what the help calls the value, beside words that it has */
     const char *const *words; /* of WORD, WORD_OR_COUNT and WORDS: ends with NULL */
     uint64_t least, most;     /* of a COUNT; most 0: all that 64 bits hold */
     const char *before_count; /* of a WORD_OR_COUNT: stands before the number; NULL: nothing does */
