@@ -14,6 +14,7 @@ is() { test "$1" = "$2" || { echo "# got '$1', want '$2'"; return 1; }; }
 same() { diff "$1" "$2" | sed 's/^/# /' | grep . && return 1; return 0; }
 said() { grep -qF -- "$1" "$tmp/err" || { sed 's/^/# /' "$tmp/err"; return 1; }; }
 has() { grep -q -- "$1" "$tmp/out" || { sed 's/^/# /' "$tmp/out"; return 1; }; }
+complete() { plan llama3-8b --layers 2 "$@"; is "$code $(grep -c '^best:' "$tmp/out")" "0 1"; }
 
 plan llama3-8b --layers 4
 ok "a search is what plan does by default" has '^searched grouping, tail, reshard, prefetch '
@@ -40,6 +41,32 @@ few() { # all rows but the one of torchtitan
         awk '{ n++; many += $1 > 3 } END { exit many > 1 || n < 2 }'
 }
 ok "units are as few as asked for" few
+
+# --- options of a search
+# refused WHY ARGUMENTS: exit code 2, one line that says so, and no answer
+refused() {
+    why=$1
+    shift
+    plan llama3-8b --layers 2 "$@"
+    is "$code $(wc -l <"$tmp/err") $(wc -c <"$tmp/out")" "2 1 0" && said "$why"
+}
+while read -r option value; do
+    ok "--$option beside plans that are named is refused" refused \
+        "--$option is for a search" --units block "--$option" "$value"
+    ok "and where they are asked about" refused \
+        "--$option is for a search" --units block --find batch "--$option" "$value"
+    ok "but not where something is varied" complete --units block --search tail "--$option" "$value"
+done <<END
+judge milp-like
+fixed lm_head
+max-units 3
+END
+ok "--jobs changes no answer" complete --units block --jobs 1
+ok "modules that are fixed are there" refused "did you mean 'lm_head'?" --fixed lm_hed
+ok "each of them" refused "matches 'nonsense'; they are called like 'model.layers" \
+    --fixed 'model.*,nonsense'
+ok "also in a question" refused "matches 'nonsense'" --fixed nonsense --find seq
+ok "and in halves" refused "matches 'model.layers.0'" --search split --fixed model.layers.0
 
 plan llama3-8b --system fsdp1 --units block --search grouping
 ok "FSDP1 is not searched, and that is said" said "not searched, schemes are compared"
@@ -76,6 +103,8 @@ ok "they are of the same answer as its runs" is "$(kept "count(distinct plan_gro
 plan llama3-8b --layers 2 --keep all
 ok "--keep without a history is exit code 2" is "$code" 2
 ok "which says why" said "--keep keeps plans in the run history"
+"$UNSHARD" plan llama3-8b --layers 2 --units block --keep all >"$tmp/out" 2>"$tmp/err"
+ok "so is --keep beside plans that are named" said "--keep is for a search"
 
 # --- what is claimed
 status() { sed -n 's/^[[:blank:]]*"status":[[:blank:]]*"\([a-z]*\)".*/\1/p' "$tmp/out"; }

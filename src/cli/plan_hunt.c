@@ -3,6 +3,7 @@
  */
 #include "src/cli/plan_hunt.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -44,16 +45,42 @@ static uint32_t jobs_of(const struct options *options)
     return cores < 1 ? 1 : cores > JUDGE_POOL_MAX ? JUDGE_POOL_MAX : (uint32_t)cores;
 }
 
-/* Atoms that --fixed names stay as the start has them. */
-static void fix_atoms(struct hunt *hunt)
+/* Whether there are any. */
+static bool fix_matching(struct hunt *hunt, const char *pattern)
+{
+    bool any = false;
+
+    for (uint32_t a = 0; a < hunt->space.n_atom; a++) {
+        if (!text_matches(pattern, hunt->fine.plan.units[a].name))
+            continue;
+        space_fix(&hunt->space, a);
+        any = true;
+    }
+    return any;
+}
+
+static enum status fail_no_match(struct hunt *hunt, const char *pattern, struct err *err)
+{
+    const uint32_t n = hunt->space.n_atom;
+    const char **names = arena_array(&hunt->fine.arena, const char *, n + 1);
+    char otherwise[128];
+
+    for (uint32_t a = 0; a < n; a++)
+        names[a] = hunt->fine.plan.units[a].name;
+    snprintf(otherwise, sizeof otherwise, "they are called like '%.80s'", names[n / 2]);
+    err_set(err, STATUS_USAGE, "--fixed: no module of the search matches '%.80s'", pattern);
+    return options_hint(err, pattern, names, otherwise);
+}
+
+enum status hunt_fix(struct hunt *hunt, struct err *err)
 {
     const char *patterns = option_text(&hunt->options, OPTION_FIXED);
     char *rest = patterns ? arena_strdup(&hunt->fine.arena, patterns) : NULL;
 
     for (char *pattern; (pattern = strsep(&rest, ","));)
-        for (uint32_t a = 0; a < hunt->space.n_atom; a++)
-            if (text_matches(pattern, hunt->fine.plan.units[a].name))
-                space_fix(&hunt->space, a);
+        if (!fix_matching(hunt, pattern))
+            return fail_no_match(hunt, pattern, err);
+    return STATUS_OK;
 }
 
 static void set_search(struct hunt *hunt)
@@ -91,7 +118,6 @@ enum status hunt_open(struct hunt *hunt, const struct plan_found *asked, struct 
                             &hunt->space, err);
     if (status != STATUS_OK)
         return status;
-    fix_atoms(hunt);
     set_search(hunt);
     return STATUS_OK;
 }

@@ -32,6 +32,9 @@ uint64_t hunt_limit_bytes(const struct options *options, const struct cluster *c
  */
 enum status hunt_open(struct hunt *hunt, const struct plan_found *asked, struct err *err);
 
+/* Atoms that --fixed names stay as the start has them. STATUS_USAGE for a pattern that names none. */
+enum status hunt_fix(struct hunt *hunt, struct err *err);
+
 /* Search, and place what has promise. */
 enum status hunt_run(struct hunt *hunt, struct err *err);
 

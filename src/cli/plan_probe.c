@@ -89,7 +89,9 @@ static enum status probe_space(struct plan_prober *prober, enum plan_effort effo
     enum status status;
 
     set_effort(hunt, effort);
-    status = hunt_run(hunt, err);
+    status = hunt_fix(hunt, err);
+    if (status == STATUS_OK)
+        status = hunt_run(hunt, err);
     if (status != STATUS_OK)
         return status;
     if (hunt->finalists.n == 0)

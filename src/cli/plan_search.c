@@ -226,6 +226,9 @@ static enum status search_combination(struct hunting *h, struct err *err)
     status = hunt_open(&h->hunt, &report->search, &why);
     if (status != STATUS_OK)
         return add_schemes(h, &why, err);
+    status = hunt_fix(&h->hunt, err);
+    if (status != STATUS_OK)
+        return status;
     h->hunt.search.objective = report->search.objective;
     report->search.space_size += space_size(&h->hunt.space);
     return add_rows(h, err);

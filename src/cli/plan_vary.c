@@ -17,6 +17,21 @@ static const struct {
     [SEARCH_COMM] = {OPTION_SEPARATE_REDUCE_COMM, "no,yes"},
 };
 
+/* What a search alone knows. --jobs is not among them: no answer depends on it. */
+static const enum option_id of_search[] = {OPTION_JUDGE, OPTION_FIXED, OPTION_MAX_UNITS,
+                                           OPTION_KEEP};
+
+static enum status refuse_without_search(const struct options *options, struct err *err)
+{
+    for (size_t i = 0; i < sizeof of_search / sizeof *of_search; i++)
+        if (option_given(options, of_search[i]))
+            return err_set(err, STATUS_USAGE,
+                           "--%s is for a search, and --units alone compares the plans that it "
+                           "names; leave it out, or say with --search what to vary",
+                           option_table[of_search[i]].name);
+    return STATUS_OK;
+}
+
 static bool any_given(const struct options *options, enum option_id a, enum option_id b)
 {
     return option_given(options, a) || option_given(options, b);
@@ -117,7 +132,7 @@ enum status plan_vary(struct options *options, struct arena *arena, struct plan_
 
     *out = (struct plan_found){.on = asked || !option_given(options, OPTION_UNITS)};
     if (!out->on)
-        return STATUS_OK;
+        return refuse_without_search(options, err);
     out->axes = asked ? words & AXES_ALL : free_axes(options);
     out->objective = (enum objective)option_number(options, OPTION_JUDGE);
     out->halves = words >> SEARCH_SPLIT & 1;

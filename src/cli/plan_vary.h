@@ -35,7 +35,8 @@ enum search_word {
 /*
  * Whether there is a search, and over which axes: those of --search, else all of sim/space.h but those
  * that an option fixes. Completes the options with the lists of the other words, in texts of the arena.
- * STATUS_USAGE where a word needs one value of an option that has several.
+ * STATUS_USAGE where a word needs one value of an option that has several, and for an option of searches
+ * where there is none.
  */
 enum status plan_vary(struct options *options, struct arena *arena, struct plan_found *out,
                       struct err *err);
