@@ -31,6 +31,19 @@ static unsigned flags_that_may(const struct space *space, uint32_t atom)
     return flags;
 }
 
+/* False where they are deeper than a point can say. Where they do not vary it says nothing of them. */
+static bool set_depths(const struct space *space, const struct plan *plan, uint8_t *point)
+{
+    const struct plan_options *options = &plan->options;
+
+    memset(point, 0, POINT_ATOMS);
+    if (!(space->axes >> AXIS_PREFETCH & 1))
+        return true;
+    point[POINT_PREFETCH] = (uint8_t)options->prefetch;
+    point[POINT_PREFETCH_BACKWARD] = (uint8_t)options->prefetch_backward;
+    return options->prefetch <= UINT8_MAX && options->prefetch_backward <= UINT8_MAX;
+}
+
 enum status space_init(const struct plan *fine, const struct plan *start, unsigned axes,
                        struct arena *arena, struct space *out, struct err *err)
 {
@@ -47,6 +60,8 @@ enum status space_init(const struct plan *fine, const struct plan *start, unsign
         space.is_block[a] = is_block(fine, a);
     for (uint32_t a = 0; a < space.n_atom; a++)
         space.may[a] = (uint8_t)flags_that_may(&space, a);
+    if (!set_depths(&space, start, space.start))
+        return err_set(err, STATUS_USAGE, "it looks more than %d units ahead", UINT8_MAX);
     if (!space_point(&space, start, space.start))
         return err_set(err, STATUS_USAGE, "its units are not made of whole blocks or halves");
     *out = space;
@@ -133,10 +148,8 @@ bool space_point(const struct space *space, const struct plan *plan, uint8_t *po
     uint8_t *atoms = point + POINT_ATOMS;
     uint16_t before = NO_UNIT, highest = 0;
 
-    if (plan->options.prefetch > UINT8_MAX || plan->options.prefetch_backward > UINT8_MAX)
+    if (!set_depths(space, plan, point))
         return false;
-    point[POINT_PREFETCH] = (uint8_t)plan->options.prefetch;
-    point[POINT_PREFETCH_BACKWARD] = (uint8_t)plan->options.prefetch_backward;
     for (uint32_t a = 0; a < space->n_atom; a++) {
         const uint16_t unit = unit_around(plan, fine, a);
         const bool in_root = unit != NO_UNIT && plan_is_root(plan, unit);
@@ -194,8 +207,10 @@ void space_plan(const struct space *space, const uint8_t *point, struct arena *a
         group_of[a] = atoms[a] & ATOM_ROOT ? MERGE_ROOT : (uint16_t)(n - 1);
     }
     plan_merge(&space->source, group_of, arena, out);
-    out->options.prefetch = point[POINT_PREFETCH];
-    out->options.prefetch_backward = point[POINT_PREFETCH_BACKWARD];
+    if (space->axes >> AXIS_PREFETCH & 1) {
+        out->options.prefetch = point[POINT_PREFETCH];
+        out->options.prefetch_backward = point[POINT_PREFETCH_BACKWARD];
+    }
     for (uint32_t a = 0; a < space->n_atom; a++) {
         const bool root = atoms[a] & ATOM_ROOT;
         const uint32_t unit = root ? 0 : group_of[a] + (uint32_t)out->has_root;

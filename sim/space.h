@@ -8,7 +8,8 @@
  *
  * Invariants of a point: who joins can, and so can the atom before, which is not in the root; what must
  * go to the root is in it, and nothing that may not; only a unit's first atom keeps anything. What an
- * axis that is off would vary is as the start has it. Equal plans are equal points.
+ * axis that is off would vary is as the start has it; depths of prefetching are then those of the fine
+ * plan's options. Equal plans are equal points.
  */
 #ifndef SIM_SPACE_H
 #define SIM_SPACE_H
@@ -50,7 +51,7 @@ struct space {
 /*
  * fine: resolved, its units as small as they may become, and it outlives the space; start: a coarser
  * plan of the same model, or fine itself. STATUS_USAGE where units cannot be joined, or the start is
- * not made of those of fine.
+ * not made of those of fine or looks farther ahead than a point can say.
  */
 enum status space_init(const struct plan *fine, const struct plan *start, unsigned axes,
                        struct arena *arena, struct space *out, struct err *err);

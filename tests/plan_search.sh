@@ -150,7 +150,7 @@ for name, good in checks.items():
     print("good" if good else "bad", name)
 END
     for case in "llama3-8b --layers 6" "llama3-8b --layers 6 --gpus 64 --ac full --seq 2048" \
-        "gpt2 --layers 4 --batch 4" "llama3-8b --layers 2 --search grouping,split,reshard"; do
+        "gpt2 --layers 4 --batch 4" "llama3-8b --layers 2 --prefetch 100000" "llama3-8b --layers 2 --search grouping,split,reshard"; do
         # shellcheck disable=SC2086
         python3 "$tmp/check.py" "$UNSHARD" $case >"$tmp/checks" 2>"$tmp/err"
         while read -r outcome name; do

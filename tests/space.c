@@ -202,6 +202,40 @@ static void test_refused(void)
     make_release(&made);
 }
 
+/* A depth that no point can say is nothing against a search that leaves it as it is. */
+static void test_depths(void)
+{
+    static const struct {
+        uint64_t forward, backward;
+        bool taken; /* where they vary */
+    } cases[] = {{255, 255, true}, {256, 0, false}, {0, 256, false}, {UINT64_MAX, 1, false}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct plan_options options = plan_options_default();
+        struct made made;
+        struct space space;
+        struct plan plan;
+        struct err err = {0};
+
+        options.units = "piece";
+        options.prefetch = cases[i].forward;
+        options.prefetch_backward = cases[i].backward;
+        make_init(&made, "llama3-8b", 3, &options);
+        if (space_init(&made.plan, &made.plan, 1u << AXIS_GROUPING, &made.arena, &space, &err) !=
+            STATUS_OK)
+            tap_bail(err.text);
+        space_plan(&space, space.start, &made.arena, &plan);
+        ok(plan.options.prefetch == cases[i].forward &&
+               plan.options.prefetch_backward == cases[i].backward,
+           "depths %zu do not vary, and are the plan's", i);
+        const bool taken =
+            space_init(&made.plan, &made.plan, AXES_ALL, &made.arena, &space, &err) == STATUS_OK;
+        ok(taken == cases[i].taken && (taken || strstr(err.text, "255 units ahead")),
+           "depths %zu that vary are %s", i, cases[i].taken ? "taken" : "refused with the reason");
+        make_release(&made);
+    }
+}
+
 int main(void)
 {
     const unsigned grouping = 1u << AXIS_GROUPING, tail = 1u << AXIS_TAIL,
@@ -219,5 +253,6 @@ int main(void)
     test_space("llama3-8b", 2, "piece", "torchtitan", 0);
     test_all_words();
     test_refused();
+    test_depths();
     return tap_done();
 }
