@@ -123,6 +123,27 @@ room() { # bytes of the rows that fit, and the limit that they fit into
 }
 ok "without a limit some of the GPU stays free" room
 
+# --- retries of the allocator
+# retried: ranks of the rows that have some, in JSON and as the text says
+retried() {
+    plan gpt2 --layers 2 --memory "$1" --json
+    awk -F'[:,]' '/"retries"/ { some = $2 > 0 } /"rank":/ && some { printf "%d ", $2 }' "$tmp/out"
+}
+told() {
+    plan gpt2 --layers 2 --memory "$1"
+    tr -s ' \n' ' ' <"$tmp/out" |
+        sed -n 's/.* take time, are needed by \([0-9, ]*\)\..*/\1 /p' | tr -d ','
+}
+for memory in 1800MiB 1900MiB 2000MiB 3GiB; do
+    ok "into $memory: plans that need retries are told" is "$(told $memory)" "$(retried $memory)"
+    plan gpt2 --layers 2 --memory "$memory"
+    best=$(sed -n 's/^best: \([0-9]*\),.*/\1/p' "$tmp/out")
+    ok "and of the best it is said" is \
+        "$(tr -s ' \n' ' ' <"$tmp/out" | grep -c 'only with retries of the allocator')" \
+        "$(told $memory | tr ' ' '\n' | grep -cx "$best")"
+done
+ok "of some plans some need them" test "$(retried 2000MiB | wc -w)" -gt 0
+
 # --- JSON, and each row again by itself
 if command -v python3 >/dev/null; then
     cat >"$tmp/check.py" <<'END'

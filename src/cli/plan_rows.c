@@ -17,6 +17,7 @@ static void fill_memory(const struct sim_report *report, struct plan_row *row)
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         row->allocated_bytes = max_u64(row->allocated_bytes, steps[i]->stats.peak_allocated);
         row->active_bytes = max_u64(row->active_bytes, steps[i]->stats.peak_active);
+        row->retries |= steps[i]->stats.retries > 0;
     }
     row->reserved_bytes = report->reserved_bytes;
     row->total_bytes = report->reserved_bytes + report->outside_bytes;

@@ -112,6 +112,18 @@ static bool tokens_vary(const struct plan_report *report)
     return false;
 }
 
+static void add_retries(const struct plan_report *report, struct text *out)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < report->n_row; i++)
+        if (report->rows[i].retries)
+            text_add(out, "%s%u",
+                     n++ > 0 ? ", " : " Retries of the allocator, which take time, are needed by ",
+                     report->rows[i].rank);
+    text_add(out, "%s", n > 0 ? "." : "");
+}
+
 /* What the marks beside the ranks mean, of those that occur. */
 static void add_marks(const struct plan_report *report, const struct term *term, struct text *out)
 {
@@ -141,6 +153,7 @@ static void add_marks(const struct plan_report *report, const struct term *term,
     if (tokens_vary(report))
         text_add(&words, " Plans are ordered by the time of a token, and drawn as if each had the "
                          "tokens of 1 in a step.");
+    add_retries(report, &words);
     text_add(out, "%s", term->quiet);
     text_add(out, "  ");
     plan_report_wrap(report, words.at, 2, 4, out);
@@ -163,6 +176,8 @@ static void add_best(const struct plan_report *report, const struct term *term, 
         text_add(&words, "; tied with 1, in fewer units");
     if (best->may_not_fit)
         text_add(&words, "; may not fit if the allocator reserves more than expected");
+    if (best->retries)
+        text_add(&words, "; only with retries of the allocator");
     if (best->near_limit)
         text_add(&words, "; near the limit, where a step may be up to 25" TERM_GLUE "%% slower");
     if (report->smallest != best)
