@@ -104,8 +104,8 @@ plan llama3-8b --memory 20GiB
 ok "nothing fits into an explicit --memory: exit code 1" is "$code" 1
 some='[0-9.]* [KMGT]iB'
 ok "one line tells what breaks the smallest plan, and when" grep -qx "unshard plan: \
-nothing fits into 20.0 GiB; the smallest, .*, needs $some, most of it activation, $some at the peak \
-in loss of step 3; would fit with --.*" "$tmp/err"
+nothing fits into 20.0 GiB; the smallest, .*, needs $some without retries of the allocator, most of it \
+activation, $some at the peak in loss of step 3; would fit with --.*" "$tmp/err"
 ok "the page is there, and takes none" grep -q '^best: none; nothing fits' "$tmp/out"
 plan llama3-405b --layers 20 --units block,torchtitan
 ok "of plans that are named the exit code without --memory is 0" is "$code" 0

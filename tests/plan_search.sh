@@ -143,6 +143,12 @@ for memory in 1800MiB 1900MiB 2000MiB 3GiB; do
         "$(told $memory | tr ' ' '\n' | grep -cx "$best")"
 done
 ok "of some plans some need them" test "$(retried 2000MiB | wc -w)" -gt 0
+plan gpt2 --layers 2 --memory 1700MiB
+needed() { tr -s ' \n' ' ' <"$1" | grep -q 'needs [0-9.]* GiB without retries of the allocator'; }
+ok "where nothing fits it is told what is needed without them" needed "$tmp/err"
+ok "in the page too" needed "$tmp/out"
+plan gpt2 --layers 2 --memory 1GiB --find batch
+ok "and where a question has no answer" needed "$tmp/err"
 
 # --- JSON, and each row again by itself
 if command -v python3 >/dev/null; then

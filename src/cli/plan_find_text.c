@@ -36,7 +36,8 @@ void plan_find_none(const struct plan_find *find, struct text *out)
         text_add(out, " the best with replicas is no more than %g %% faster",
                  100 * PAIRED_LEAST_SHARE);
     else
-        text_add(out, " the smallest plan needs %s", text_bytes(last->probe.total_bytes, total));
+        text_add(out, " the smallest plan needs %s without retries of the allocator",
+                 text_bytes(last->probe.total_bytes, total));
 }
 
 static void add_fits(const struct find_probe *probe, struct text *out)

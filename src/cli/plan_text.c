@@ -69,7 +69,8 @@ void plan_report_shortage(const struct plan_report *report, struct text *out)
     const struct plan_row *row = report->smallest;
     text_add(out, "nothing fits into %s; the smallest,", text_bytes(report->limit_bytes, limit));
     plan_report_differs(report, row, out);
-    text_add(out, ", needs %s, most of it %s", text_bytes(row->total_bytes, total), row->peak);
+    text_add(out, ", needs %s without retries of the allocator, most of it %s",
+             text_bytes(row->total_bytes, total), row->peak);
     for (uint32_t i = 0; i < report->relax.n; i++) {
         text_add(out, i == 0 ? "; would fit with" : " or");
         plan_relax_changes(&report->relax.at[i], out);
@@ -263,9 +264,11 @@ static void add_none(const struct plan_report *report, const struct term *term, 
     char limit[32], total[32];
     struct text words;
     text_init(&words);
-    text_add(&words, "none; nothing fits into %s, the smallest is %u with %s",
-             glued_bytes(report->limit_bytes, limit), report->smallest->rank,
-             glued_bytes(report->smallest->total_bytes, total));
+    text_add(
+        &words,
+        "none; nothing fits into %s, the smallest, %u, needs %s without retries of the allocator",
+        glued_bytes(report->limit_bytes, limit), report->smallest->rank,
+        glued_bytes(report->smallest->total_bytes, total));
     text_add(out, "%sbest:%s ", term->bad, term->plain);
     plan_report_wrap(report, words.at, 6, 6, out);
     text_release(&words);
