@@ -134,6 +134,7 @@ told() {
     tr -s ' \n' ' ' <"$tmp/out" |
         sed -n 's/.* take time, are needed by \([0-9, ]*\)\..*/\1 /p' | tr -d ','
 }
+none_retried() { has '^ *1  yes .* GiB  searched' && ! grep -q '^ *1  yes .*retries' "$tmp/out"; }
 for memory in 1800MiB 1900MiB 2000MiB 3GiB; do
     ok "into $memory: plans that need retries are told" is "$(told $memory)" "$(retried $memory)"
     plan gpt2 --layers 2 --memory "$memory"
@@ -143,7 +144,12 @@ for memory in 1800MiB 1900MiB 2000MiB 3GiB; do
         "$(told $memory | tr ' ' '\n' | grep -cx "$best")"
 done
 ok "of some plans some need them" test "$(retried 2000MiB | wc -w)" -gt 0
+plan gpt2 --layers 2 --memory 2000MiB --units block --find batch
+ok "of an answer's plan they are told" has '^ *1  yes .* GiB  retries'
+plan gpt2 --layers 2 --memory 3GiB --units block --find batch
+ok "where there are some" none_retried
 plan gpt2 --layers 2 --memory 1700MiB
+ok "and of what would fit" has '^fits with: .* GiB  retries$'
 needed() { tr -s ' \n' ' ' <"$1" | grep -q 'needs [0-9.]* GiB without retries of the allocator'; }
 ok "where nothing fits it is told what is needed without them" needed "$tmp/err"
 ok "in the page too" needed "$tmp/out"

@@ -271,6 +271,8 @@ static void judge_memory(struct sim_report *report)
     report->first = placement_step(&report->placement, 1);
     report->third = placement_step(&report->placement, SIMULATED_STEPS);
 
+    report->retries = report->init->stats.retries > 0 || report->first->stats.retries > 0 ||
+                      report->third->stats.retries > 0;
     report->reserved_bytes = placement_reserved_bytes(&report->placement, SIMULATED_STEPS);
     uint64_t needed = report->reserved_bytes + report->outside_bytes;
     report->fits = !report->unlimited && needed <= report->limit_bytes;

@@ -51,7 +51,8 @@ static void add_fits(const struct find_probe *probe, struct text *out)
     else
         text_add(out, "  %12s  %12.1f  %10s", text_ns(plan->step_ns, step),
                  plan_probe_tokens_per_s(plan), text_bytes(plan->total_bytes, total));
-    text_add(out, "%s\n", probe->in_full ? "  searched in full" : "");
+    text_add(out, "%s%s\n", plan->retries ? "  retries" : "",
+             probe->in_full ? "  searched in full" : "");
 }
 
 static void add_time(const struct plan_probe *plan, struct text *out)

@@ -101,6 +101,7 @@ static enum status probe_space(struct plan_prober *prober, enum plan_effort effo
     *out = probe_of(&hunt->fine.plan, found->judged.step_ns,
                     first->placed.reserved_bytes + hunt->fine.cluster.outside_bytes);
     out->fits = first->placed.fits;
+    out->retries = first->placed.retries;
     return hunt_options(hunt, first->found, &prober->c->arena, &out->options, err);
 }
 
@@ -118,6 +119,7 @@ static enum status probe_named(struct plan_prober *prober, struct plan_probe *ou
     *out = probe_of(&fine->plan, report.time[SPREAD_MID].step_ns,
                     report.reserved_bytes + report.outside_bytes);
     out->fits = report.fits && out->total_bytes <= hunt_limit_bytes(&options, &fine->cluster);
+    out->retries = out->fits && report.retries;
     out->options = options;
     return STATUS_OK;
 }

@@ -22,6 +22,7 @@ enum { PLAN_MAX_CHANGES = 2 };
 
 struct plan_probe {
     bool fits;           /* else what follows is of the smallest plan */
+    bool retries;        /* it fits only with those of the allocator */
     const char *refused; /* why there is no plan at all; nothing follows then; or NULL */
     struct options options;
     uint64_t gpus, tokens; /* the latter of a GPU in a step */

@@ -143,9 +143,10 @@ void plan_relax_text(const struct plan_relax *relax, struct text *out)
         plan_relax_changes(&relax->at[i], &words);
         for (char *glue = words.at; (glue = strchr(glue, *TERM_GLUE));)
             *glue = ' ';
-        text_add(out, "%s%-28s %11s a step %9.1f tokens/s per GPU %10s\n",
+        text_add(out, "%s%-28s %10s a step %7.0f tokens/s/GPU %9s%s\n",
                  i == 0 ? "fits with:" : "       or:", words.at, text_ns(probe->step_ns, step),
-                 plan_probe_tokens_per_s(probe), text_bytes(probe->total_bytes, total));
+                 plan_probe_tokens_per_s(probe), text_bytes(probe->total_bytes, total),
+                 probe->retries ? "  retries" : "");
         text_release(&words);
     }
 }

@@ -32,7 +32,7 @@ struct plan_row {
     uint32_t n_unit, n_collective;
     struct packing packing;
     bool fits, near_limit, may_not_fit;
-    bool retries;     /* it fits because the allocator gives memory back and asks again */
+    bool retries;     /* as in struct sim_report */
     const char *peak; /* which moment and class make it as large as it is */
 
     struct cJSON *json; /* the row but for where it stands, or NULL where nobody asked */

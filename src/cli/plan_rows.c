@@ -17,11 +17,11 @@ static void fill_memory(const struct sim_report *report, struct plan_row *row)
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         row->allocated_bytes = max_u64(row->allocated_bytes, steps[i]->stats.peak_allocated);
         row->active_bytes = max_u64(row->active_bytes, steps[i]->stats.peak_active);
-        row->retries |= steps[i]->stats.retries > 0;
     }
     row->reserved_bytes = report->reserved_bytes;
     row->total_bytes = report->reserved_bytes + report->outside_bytes;
     row->fits = report->fits;
+    row->retries = report->retries;
     row->near_limit = report->near_limit;
     row->may_not_fit = report->may_not_fit;
 }

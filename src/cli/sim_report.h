@@ -46,8 +46,9 @@ struct sim_report {
     uint64_t outside_bytes, limit_bytes;
     uint64_t reserved_low, reserved_high; /* where the third step's may really be */
     bool fits, near_limit, may_not_fit;   /* may not: at the upper end of that */
-    bool unlimited;                       /* it ran out of memory: placed again without a limit */
-    uint32_t oom_step;                    /* where it ran out, and for what */
+    bool retries;      /* it fits because the allocator gives memory back and asks again */
+    bool unlimited;    /* it ran out of memory: placed again without a limit */
+    uint32_t oom_step; /* where it ran out, and for what */
     uint64_t oom_bytes;
 
     int64_t run_id; /* in the history; 0: not stored */
