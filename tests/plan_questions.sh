@@ -12,6 +12,9 @@ plan() {
 is() { test "$1" = "$2" || { echo "# got '$1', want '$2'"; return 1; }; }
 said() { grep -qF -- "$1" "$tmp/err" || { sed 's/^/# /' "$tmp/err"; return 1; }; }
 has() { grep -q -- "$1" "$tmp/out" || { sed 's/^/# /' "$tmp/out"; return 1; }; }
+each_once() { # of the values that were asked about, which are some
+    awk '$2 == "yes" || $2 == "no" { n++; more += seen[$1]++ } END { exit more > 0 || n == 0 }' "$tmp/out"
+}
 found() { sed -n 's/^found: --[a-z]* //p' "$tmp/out"; }
 model="llama3-8b --layers 2 --units torchtitan --search reshard"
 
@@ -61,6 +64,19 @@ ok "and which it is is said" said "--find batch looks for --batch"
 plan gpt2 --layers 2 --find seq
 ok "what cannot be built is no answer" is "$(found)" 1024
 ok "and the reason is shown" has 'refused: seq 1152 is longer'
+
+ok "once" each_once
+# shellcheck disable=SC2086
+while read -r question arguments; do
+    plan $arguments --find "$question"
+    ok "--find $question lists each value once" each_once
+done <<END
+batch $model --memory 30GiB
+seq $model --memory 30GiB
+gpus $model --seq 2048 --memory 20GiB
+hsdp $model --seq 2048
+batch gpt2 --layers 2 --units block --memory 2GiB
+END
 
 # --- what would fit
 # shellcheck disable=SC2086

@@ -172,18 +172,37 @@ static const struct question questions[FIND_N] = {
 
 /* ---- between yes and no ---------------------------------------------------------------------------- */
 
+static struct find_probe *probe_at(const struct plan_find *find, uint64_t value)
+{
+    for (uint32_t i = 0; i < find->n; i++)
+        if (find->probes[i].value == value)
+            return &find->probes[i];
+    return NULL;
+}
+
+/* In place of what was known of the same value. */
+static void note(struct asking *a, const struct find_probe *probe)
+{
+    struct plan_find *find = a->find;
+    struct find_probe *known = probe_at(find, probe->value);
+
+    if (!known) {
+        find->probes =
+            arena_grow(&a->c->arena, find->probes, &find->cap, find->n + 1, sizeof *find->probes);
+        known = &find->probes[find->n++];
+    }
+    *known = *probe;
+}
+
 static enum status ask(struct asking *a, uint64_t i, enum plan_effort effort, bool *yes,
                        struct err *err)
 {
-    struct plan_find *find = a->find;
     struct find_probe probe = {.value = a->question->value(i), .in_full = effort == EFFORT_FULL};
     const enum status status = a->question->ask(a, effort, &probe, err);
 
     if (status != STATUS_OK)
         return status;
-    find->probes =
-        arena_grow(&a->c->arena, find->probes, &find->cap, find->n + 1, sizeof *find->probes);
-    find->probes[find->n++] = probe;
+    note(a, &probe);
     *yes = probe.yes;
     return STATUS_OK;
 }
@@ -224,14 +243,17 @@ static enum status narrow(struct asking *a, bool answer, uint64_t *same, uint64_
     return STATUS_OK;
 }
 
-/* The next better value may only have been looked at too little. */
+/* The next better value may only have been looked at too little, unless it cannot be built. */
 static enum status confirm(struct asking *a, uint64_t *best, struct err *err)
 {
     const struct question *question = a->question;
 
     while (question->ask == ask_fits && *best != (question->fewest ? 1 : question->most)) {
         const uint64_t next = question->fewest ? *best - 1 : *best + 1;
+        const struct find_probe *known = probe_at(a->find, question->value(next));
         bool yes = false;
+        if (known && known->probe.refused)
+            return STATUS_OK;
         const enum status status = ask(a, next, EFFORT_FULL, &yes, err);
         if (status != STATUS_OK || !yes)
             return status;
@@ -287,19 +309,11 @@ static enum status check(const struct comparison *c, enum find_question which, s
     return STATUS_OK;
 }
 
-static const struct find_probe *probe_at(const struct plan_find *find)
-{
-    for (uint32_t i = find->n; i-- > 0;)
-        if (find->probes[i].value == find->value)
-            return &find->probes[i];
-    return NULL;
-}
-
 /* Where replicas are asked for the plan without them stands beside the best with. */
 static enum status take_answer(struct asking *a, struct err *err)
 {
     struct comparison *c = a->c;
-    const struct find_probe *probe = probe_at(a->find);
+    const struct find_probe *probe = probe_at(a->find, a->find->value);
     enum status status =
         options_take(c->options, a->question->answers, number_text(a, a->find->value), err);
 

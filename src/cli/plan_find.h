@@ -40,7 +40,7 @@ struct plan_find {
     enum find_question question;
     uint64_t value; /* where found */
     uint64_t limit_bytes;
-    struct find_probe *probes; /* in the order in which they were asked */
+    struct find_probe *probes; /* one a value, in the order in which they were first asked */
     uint32_t n, cap;
 };
 
