@@ -114,6 +114,15 @@ plan llama3-8b --layers 2 --system fsdp1 --units block --search tail --json
 ok "nor where schemes are compared" is "$(status)" bounded
 plan llama3-8b --layers 2 --search tail --json
 ok "where all was looked at it is" is "$(status)" optimal
+plan gpt2 --layers 2 --memory 1900MiB --json
+ok "but where the first needs retries, whose time was not searched" is "$(status)" bounded
+plan llama3-8b --layers 8 --json
+gap=$(sed -n 's/^[[:blank:]]*"gap_pct":[[:blank:]]*\([0-9.]*\).*/\1/p' "$tmp/out")
+plan llama3-8b --layers 8
+slower() { tr -s ' \n' ' ' <"$tmp/out" | sed -n \
+    's/.*; the first is at most \([0-9.]*\) % slower than the fastest of these can be .*/\1/p'; }
+near() { awk -v told="$1" -v gap="$2" 'BEGIN { exit !(told >= gap && told < gap + 0.1001 && gap > 0) }'; }
+ok "else how much slower the first can be than the fastest" near "$(slower)" "$gap"
 plan llama3-8b --layers 2 --search tail --max-units 1
 ok "a plan of more units than asked for is no answer" is "$code $(wc -c <"$tmp/out")" "1 0"
 plan llama3-8b --json

@@ -76,6 +76,8 @@ static enum status rank_rows(struct comparison *c, struct err *err)
 
     plan_rows_rank(report->rows, report->n_row);
     report->best = plan_rows_best(report->rows, report->n_row);
+    if (report->best)
+        report->search.first_ns = plan_row_step_ns(report->rows, SPREAD_MID, PLAN_FOUND_TOKENS);
     report->runner_up = plan_rows_runner_up(report->rows, report->n_row, report->best);
     report->smallest = plan_rows_smallest(report->rows, report->n_row);
     return report->best || report->find.on || report->search.stopped ? STATUS_OK

@@ -38,7 +38,7 @@ const struct command commands[] = {
          "Find the best way to cut a model into units: under a limit of memory the plan whose step "
          "is fastest, some that tie with it in fewer units, and others that need less. Every plan is "
          "judged by the event simulation; small spaces are gone through whole, and of others it is "
-         "said how far the answer can be from the best. What an option fixes is not searched. With "
+         "said how much slower the first can be than the fastest. What an option fixes is not searched. With "
          "--units plans are compared that are named: --units, --reshard, --prefetch, "
          "--prefetch-backward, --ac, --allocator, --batch and others take several values, separated by commas, "
          "and every combination is a plan; ';' separates plans of --units that are lists of patterns, "

@@ -40,10 +40,11 @@ static void add_row(const struct plan_row *first, struct plan_row *row, struct c
     row->json = NULL;
 }
 
-/* evaluated: plans that were simulated; gap_pct: null where no bound is known. */
+/* evaluated: plans that were simulated; gap_pct: how much slower the first row is than any plan can be,
+   null where no bound is known. */
 static void add_search(const struct plan_found *search, struct cJSON *root)
 {
-    const double best = (double)search->best_ns, least = (double)search->least_ns;
+    const double first = (double)search->first_ns, least = (double)search->least_ns;
 
     if (!search->on)
         return;
@@ -53,9 +54,9 @@ static void add_search(const struct plan_found *search, struct cJSON *root)
     json_add_number(root, "space", search->space_size, 1);
     json_add_string(root, "status", search->whole && !search->stopped ? "optimal" : "bounded");
     json_add_number(root, "gap_pct",
-                    search->whole           ? 0
-                    : best > 0 && least > 0 ? 100 * (best - least) / least
-                                            : NAN,
+                    search->whole            ? 0
+                    : first > 0 && least > 0 ? 100 * fmax(first - least, 0) / least
+                                             : NAN,
                     3);
 }
 

@@ -90,11 +90,12 @@ static enum status add_front(struct hunting *h, struct err *err)
     return status;
 }
 
-/* Combinations may differ in their tokens: times of a million of them can be compared. */
+/* Combinations may differ in their tokens. */
 static int64_t per_tokens(const struct hunting *h, int64_t ns)
 {
     const struct plan_options *o = &h->hunt.fine.plan.options;
-    return (int64_t)(1e6 * (double)ns / ((double)o->batch * (double)o->accum * (double)o->seq));
+    return (int64_t)(PLAN_FOUND_TOKENS * (double)ns /
+                     ((double)o->batch * (double)o->accum * (double)o->seq));
 }
 
 /* What all combinations were together. */
@@ -112,16 +113,11 @@ static void note_search(struct hunting *h)
         found->least_ns = least_ns;
 }
 
-static void note_best(struct hunting *h)
+/* Requested bytes were searched, so that one that was not placed may be faster and fit; and steps
+   without retries, so that one that needs some is slower than it was judged. */
+static bool is_optimal(const struct finalist *first)
 {
-    struct plan_found *summary = &h->c->report.search;
-    const struct finalist *first = &h->hunt.finalists.at[0];
-    const int64_t best_ns = per_tokens(h, h->hunt.result.found[first->found].judged.step_ns);
-
-    if (summary->best_ns == 0 || best_ns < summary->best_ns)
-        summary->best_ns = best_ns;
-    /* requested bytes were searched, so that one that was not placed may be faster and fit */
-    summary->whole &= first->found == 0;
+    return first->found == 0 && first->placed.fits && !first->placed.retries;
 }
 
 /* What another judge would take, whether it fits or not. */
@@ -158,11 +154,9 @@ static enum status add_rows(struct hunting *h, struct err *err)
     status = add_choice(h, err);
     if (status == STATUS_OK)
         status = add_found(h, finalists->at[0].found, err);
-    if (finalists->n_fit == 0)
-        h->c->report.search.whole = false;
+    h->c->report.search.whole &= is_optimal(&finalists->at[0]);
     if (status != STATUS_OK || finalists->n_fit == 0)
         return status;
-    note_best(h);
     status = add_found(h, first_of_ties(&h->hunt, is_simpler), err);
     if (status == STATUS_OK)
         status = add_found(h, first_of_ties(&h->hunt, is_more_even), err);

@@ -280,16 +280,17 @@ static const char *search_outcome(const struct plan_found *search, char buffer[9
 
     if (search->stopped)
         return "stopped before it was done, this is the best so far";
-    if (search->best_ns == 0)
+    if (search->first_ns == 0)
         return "none is within the limit";
     if (search->objective != OBJECTIVE_EVENTS)
         return "the judge was no simulation";
     if (search->whole)
         return "the first is optimal of these";
     if (search->least_ns == 0)
-        return "how far from optimal is not known";
-    snprintf(buffer, 96, "at most %.1f" TERM_GLUE "%% from optimal",
-             ceil(1000 * ((double)search->best_ns - least) / least) / 10);
+        return "how fast the fastest of these can be is not known";
+    snprintf(buffer, 96,
+             "the first is at most %.1f" TERM_GLUE "%% slower than the fastest of these can be",
+             ceil(1000 * fmax((double)search->first_ns - least, 0) / least) / 10);
     return buffer;
 }
 
