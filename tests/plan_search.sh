@@ -106,6 +106,27 @@ ok "which says why" said "--keep keeps plans in the run history"
 "$UNSHARD" plan llama3-8b --layers 2 --units block --keep all >"$tmp/out" 2>"$tmp/err"
 ok "so is --keep beside plans that are named" said "--keep is for a search"
 
+# --- a plan that goes by two names
+hashes() { sed -n 's/^.*"program_hash":[^"]*"\([0-9a-f]*\)".*$/\1/p' "$tmp/out"; }
+units() { sed -n 's/^.*"scheme":[^"]*"\(.*\)",$/\1/p' "$tmp/out"; }
+while IFS='|' read -r units arguments; do
+    # shellcheck disable=SC2086
+    plan llama3-8b --layers 4 $arguments --json
+    ok "$arguments: each plan is listed once" is "$(hashes | sort | uniq -d)" ""
+    ok "with its name" is "$(units | grep -cx "$units")" 1
+done <<END
+torchtitan|--search tail
+torchtitan|--search grouping
+torchtitan|--search tail --judge milp-like
+whole|--units whole --search grouping,prefetch
+block|--units block --search grouping --memory 30GiB
+block|--units block --system fsdp1 --search grouping
+END
+plan llama3-8b --layers 2 --search tail,allocator --json
+ok "but in each search" is "$(units | grep -cx torchtitan)" 2
+plan llama3-8b --layers 2 --units 'block*2,block*4' --json
+ok "and as often as it was named" is "$(hashes | wc -l) $(hashes | uniq | wc -l)" "2 1"
+
 # --- what is claimed
 status() { sed -n 's/^[[:blank:]]*"status":[[:blank:]]*"\([a-z]*\)".*/\1/p' "$tmp/out"; }
 plan llama3-8b --layers 2 --memory 1GiB --search tail --json

@@ -21,7 +21,9 @@ struct plan_row {
     const char *refused;    /* why it cannot be built; nothing below then; or NULL */
     enum status status;     /* of the refusal */
 
-    uint64_t tokens; /* of a GPU in a step */
+    uint32_t search;       /* which search it is of, from 1; 0: it was named */
+    uint64_t program_hash; /* 0: it cannot be built */
+    uint64_t tokens;       /* of a GPU in a step */
     int64_t step_ns[SPREAD_N];
     struct paired_shift shift; /* what is uncertain about that, group by group */
     int64_t exposed_ns;

@@ -111,6 +111,18 @@ static void refuse(struct comparison *c, const struct err *why, struct plan_row 
     json_add_string(row->json, "refused", row->refused);
 }
 
+/* One search has one plan under several names: as it was typed, and as it was found. */
+static bool is_known(const struct comparison *c, const struct plan_row *row)
+{
+    const struct plan_row *other = c->report.rows;
+
+    if (row->search == 0 || row->program_hash == 0)
+        return false;
+    while (other->search != row->search || other->program_hash != row->program_hash)
+        other++;
+    return other < row;
+}
+
 static enum status evaluate_row(struct comparison *c, struct plan_row *row, const struct term *term,
                                 struct err *err)
 {
@@ -118,6 +130,12 @@ static enum status evaluate_row(struct comparison *c, struct plan_row *row, cons
     struct err why = {0};
     enum status status = prepare_plan(&row->options, &c->prepared, &why);
 
+    if (status == STATUS_OK)
+        row->program_hash = program_hash(&c->prepared.program);
+    if (is_known(c, row)) {
+        comparison_drop(c);
+        return STATUS_OK;
+    }
     if (status == STATUS_OK)
         status = evaluate(&row->options, &c->prepared, &report, &why);
     if (plan_row_is_refusal(status)) {
@@ -144,7 +162,7 @@ enum status comparison_add(struct comparison *c, const struct options *options, 
     report->rows =
         arena_grow(&c->arena, report->rows, &c->cap_row, report->n_row + 1, sizeof *report->rows);
     struct plan_row *row = &report->rows[report->n_row++];
-    *row = (struct plan_row){.options = *options, .label = label};
+    *row = (struct plan_row){.options = *options, .label = label, .search = c->search};
     if (option_given(c->options, OPTION_JSON)) {
         row->json = json_new_object();
         json_add_string(row->json, "scheme", label);

@@ -17,12 +17,13 @@ struct comparison {
     struct history history;
     struct arena arena; /* rows and their texts */
     uint32_t cap_row;
+    uint32_t search; /* that rows are added of, from 1; 0: they are named */
 };
 
 /*
  * One more row, at the end of the report's. options: of this plan alone, one value each; label: its
  * units in words, which live as long as the comparison. A plan that is refused is a row as well;
- * anything else that fails ends all.
+ * anything else that fails ends all. What is the same program as another row of the same search is none.
  */
 enum status comparison_add(struct comparison *comparison, const struct options *options,
                            const char *label, const struct term *term, struct err *err);

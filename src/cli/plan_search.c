@@ -120,7 +120,8 @@ static bool is_optimal(const struct finalist *first)
     return first->found == 0 && first->placed.fits && !first->placed.retries;
 }
 
-/* What another judge would take, whether it fits or not. */
+/* What another judge would take, whether it fits or not: the last row, which is the start's where that is
+   the same program. */
 static enum status add_choice(struct hunting *h, struct err *err)
 {
     enum status status;
@@ -211,6 +212,7 @@ static enum status search_combination(struct hunting *h, struct err *err)
     struct err why = {0};
     enum status status;
 
+    h->c->search++;
     take_limit(h);
     status = add_start(h, err);
     if (status != STATUS_OK || report->rows[report->n_row - 1].refused)
