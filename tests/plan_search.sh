@@ -68,8 +68,28 @@ ok "each of them" refused "matches 'nonsense'; they are called like 'model.layer
 ok "also in a question" refused "matches 'nonsense'" --fixed nonsense --find seq
 ok "and in halves" refused "matches 'model.layers.0'" --search split --fixed model.layers.0
 
-plan llama3-8b --system fsdp1 --units block --search grouping
-ok "FSDP1 is not searched, and that is said" said "not searched, schemes are compared"
+# --- FSDP1
+unsearched() {
+    plan llama3-8b --layers 2 "$@"
+    is "$code $(wc -l <"$tmp/err") $(grep -c '^best: 1,.* block' "$tmp/out")" "0 1 1" &&
+        said "not searched, schemes are compared: FSDP1 wraps one module" &&
+        ! grep -q '^searched' "$tmp/out"
+}
+while read -r arguments; do
+    # shellcheck disable=SC2086
+    ok "FSDP1 is not searched, and that is said: $arguments" unsearched --system fsdp1 $arguments
+done <<END
+
+--record-stream no
+--search prefetch
+--units block --search grouping
+--units block --search reshard --record-stream no
+--ac full --find batch --memory 40GiB
+END
+plan llama3-8b --layers 2 --system fsdp1,fsdp2
+ok "beside FSDP2, which is, it is compared" is "$code $(grep -c 'fsdp1 --units block ' "$tmp/out")" "0 1"
+ok "from the same start" is "$(grep -c 'fsdp2 --units block ' "$tmp/out")" 1
+ok "and what was searched is said" has '^searched grouping'
 plan llama3-8b --memory 10GiB
 ok "nothing fits: exit code 1" is "$code" 1
 ok "and a line says what is in the way" said "nothing fits into 10.0 GiB; the smallest"

@@ -105,12 +105,14 @@ enum status hunt_open(struct hunt *hunt, const struct plan_found *asked, struct 
     struct options fine = hunt->options;
     struct plan_options start = prepare_plan_options(&hunt->options, &hunt->fine.cluster);
     const bool halves = asked->halves && start.ac == AC_NONE;
-    enum status status = options_take(&fine, OPTION_UNITS, halves ? "half" : "piece", err);
+    enum status status;
 
+    if (start.system == SYSTEM_FSDP1)
+        return err_set(err, STATUS_USAGE,
+                       "FSDP1 wraps one module to a unit, so that there are none to join");
+    status = options_take(&fine, OPTION_UNITS, halves ? "half" : "piece", err);
     if (status == STATUS_OK)
         status = prepare_plan(&fine, &hunt->fine, err);
-    if (status == STATUS_OK && program_is_timed(&hunt->fine.program))
-        return err_set(err, STATUS_USAGE, "where memory depends on times no search is fast");
     if (status == STATUS_OK)
         status = plan_resolve(&hunt->fine.model, &start, &hunt->fine.arena, &hunt->start, err);
     if (status == STATUS_OK)

@@ -304,7 +304,7 @@ void plan_report_search(const struct plan_report *report, struct text *out)
 #undef X
     };
 
-    if (!search->on)
+    if (search->space_size == 0)
         return;
     text_add(out, "searched");
     for (unsigned axis = 0, n = 0; axis < AXIS_N; axis++)

@@ -3,6 +3,8 @@
  */
 #include "src/cli/plan_vary.h"
 
+#include <string.h>
+
 #include "src/plan_ranks.h"
 
 /* What is a list whatever the other options are. */
@@ -124,6 +126,12 @@ static enum status list_batches(struct options *options, struct arena *arena, ui
     return STATUS_OK;
 }
 
+static bool has_fsdp1(const struct options *options)
+{
+    return strstr(option_text(options, OPTION_SYSTEM),
+                  option_table[OPTION_SYSTEM].words[SYSTEM_FSDP1]);
+}
+
 enum status plan_vary(struct options *options, struct arena *arena, struct plan_found *out,
                       struct err *err)
 {
@@ -136,8 +144,9 @@ enum status plan_vary(struct options *options, struct arena *arena, struct plan_
     out->axes = asked ? words & AXES_ALL : free_axes(options);
     out->objective = (enum objective)option_number(options, OPTION_JUDGE);
     out->halves = words >> SEARCH_SPLIT & 1;
-    if (!option_given(options, OPTION_UNITS) && !option_given(options, OPTION_PLAN))
-        options_set(options, OPTION_UNITS, 1, "torchtitan");
+    /* FSDP1 wraps one module to a unit, and the last unit of the default is two */
+    if (has_fsdp1(options) && !any_given(options, OPTION_UNITS, OPTION_PLAN))
+        options_set(options, OPTION_UNITS, 1, "block");
     for (unsigned word = 0; word < SEARCH_WORD_N; word++)
         if (words >> word & 1 && listed[word].values)
             set_list(options, listed[word].option, listed[word].values);

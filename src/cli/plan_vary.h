@@ -34,7 +34,8 @@ enum search_word {
 
 /*
  * Whether there is a search, and over which axes: those of --search, else all of sim/space.h but those
- * that an option fixes. Completes the options with the lists of the other words, in texts of the arena.
+ * that an option fixes. Completes the options with the lists of the other words, in texts of the arena,
+ * and where nobody gives units with some that every system has.
  * STATUS_USAGE where a word needs one value of an option that has several, and for an option of searches
  * where there is none.
  */
