@@ -252,6 +252,7 @@ c_tests = \
 	tests/store_faults.t \
 	tests/store_migrate.t \
 	tests/summary.t \
+	tests/term.t \
 	tests/text.t \
 	tests/timed_memory.t \
 	tests/toy.t \
@@ -399,6 +400,7 @@ tests_step_graph_t_SOURCES = tests/step_graph.c
 tests_store_faults_t_SOURCES = tests/store_faults.c
 tests_store_migrate_t_SOURCES = tests/store_migrate.c
 tests_summary_t_SOURCES = tests/summary.c
+tests_term_t_SOURCES = tests/term.c
 tests_text_t_SOURCES = tests/text.c
 tests_timed_memory_t_SOURCES = tests/timed_memory.c
 tests_toy_t_SOURCES = tests/toy.c

@@ -89,12 +89,21 @@ unsigned term_columns(const char *text)
     return count_columns(text, strlen(text));
 }
 
+/* Where it can begin after a cut: not within a word or a number, unless it is one. */
+static const char *next_border(const char *name)
+{
+    const char *border = name + strcspn(name, " /,;");
+    return border[0] && border[1] ? border : name;
+}
+
 const char *term_name(const char *name, char buffer[TERM_NAME_BYTES])
 {
     unsigned columns = term_columns(name);
     bool cut = columns > TERM_NAME_COLUMNS, shown;
     for (; columns > TERM_NAME_COLUMNS - (cut ? 3 : 0); columns--)
         name += read_character(name, &shown);
+    if (cut)
+        name = next_border(name);
 
     char *end = buffer;
     for (unsigned i = 0; cut && i < 3; i++)

@@ -29,7 +29,8 @@ void term_bar(const struct term *term, uint64_t part, uint64_t whole, unsigned w
 
 /*
  * A name from a file or the command line, as it may be printed: '?' in place of control characters
- * and of bytes that are no UTF-8; of a long one its end behind "...". Returns buffer.
+ * and of bytes that are no UTF-8; of a long one its end behind "...", which begins with what parts words
+ * or folders where there is such a place. Returns buffer.
  */
 enum { TERM_NAME_COLUMNS = 80, TERM_NAME_BYTES = 4 * TERM_NAME_COLUMNS + 4 };
 const char *term_name(const char *name, char buffer[TERM_NAME_BYTES]);
