@@ -46,11 +46,13 @@ static void add_fits(const struct find_probe *probe, struct text *out)
     char step[32], total[32];
 
     text_add(out, "%10llu  %-4s", (unsigned long long)probe->value, probe->yes ? "yes" : "no");
-    if (plan->refused)
-        text_add(out, "  refused: %.60s", plan->refused);
-    else
+    if (plan->refused) {
+        text_add(out, "  refused: ");
+        term_text(plan->refused, 60, out);
+    } else {
         text_add(out, "  %12s  %12.1f  %10s", text_ns(plan->step_ns, step),
                  plan_probe_tokens_per_s(plan), text_bytes(plan->total_bytes, total));
+    }
     text_add(out, "%s%s\n", plan->retries ? "  retries" : "",
              probe->in_full ? "  searched in full" : "");
 }
