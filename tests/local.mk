@@ -522,6 +522,7 @@ sh_tests = \
 	tests/history.sh \
 	tests/host_mpi.sh \
 	tests/includes.sh \
+	tests/listed.sh \
 	tests/names.sh \
 	tests/overlap_command.sh \
 	tests/plan_command.sh \
@@ -586,6 +587,7 @@ EXTRA_DIST += \
 	tests/golden/knob-fsdp1-forward-prefetch.txt \
 	tests/golden/knob-fsdp1-grad-op.txt \
 	tests/golden/knob-fsdp1-limit.txt \
+	tests/golden/knob-fsdp1-pad-grads.txt \
 	tests/golden/knob-fsdp1-post.txt \
 	tests/golden/knob-fsdp1-record-stream.txt \
 	tests/golden/knob-freeze-all-but-q.txt \
