@@ -2,8 +2,8 @@
  * Seconds of one collective, and what more ranks cost; see cost_formula.h.
  *
  * Source: spec COST sections 4 and 5. A collective reads its row, or the points that were measured of
- * it; between nodes that have no row the narrower of one node's bandwidth and its adapters binds. Compute that runs beside it slows
- * nothing here: that is the engine's contention.
+ * it; between nodes that have no row the narrower of one node's bandwidth and its adapters binds.
+ * Compute that runs beside it slows nothing here: that is the engine's contention.
  */
 #include <math.h>
 

@@ -129,7 +129,9 @@ static double flat_pack_s(const struct unit_task *t)
     const double flat = bytes_of(t->program->plan->param_dtype);
     const double reduced = bytes_of((enum dtype)bucket->dtype);
     const double cast = flat == reduced ? 0 : n * (flat + reduced);
-    const double pad = t->program->plan->options.fsdp1.pad_grads ? 2 * n * reduced : 0;
+    const struct fsdp1_options *fsdp1 = &t->program->plan->options.fsdp1;
+    const bool pads = fsdp1->pad_grads && fsdp1->strategy != FSDP1_NO_SHARD;
+    const double pad = pads ? 2 * n * reduced : 0;
     const double divide = t->program->plan->world > 1 ? 2 * n * reduced : 0;
 
     return plain_s(t, (double)bucket->grad_bytes + n * flat + cast + pad + divide);

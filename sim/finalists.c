@@ -3,6 +3,7 @@
  */
 #include "sim/finalists.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "sim/judge_pool.h"
@@ -11,7 +12,10 @@ enum {
     FASTEST = 48,
     EVEN_RUNS = 8,  /* degrees of evenness that are looked at */
     EACH_EVEN = 16, /* plans of each */
-    MOST_FRONT = 48
+    MOST_FRONT = 48,
+    /* where none of those fits: so many at a time, and in all */
+    NEXT = 64,
+    MOST_NEXT = 1024
 };
 
 struct choice {
@@ -67,7 +71,7 @@ static bool is_before(const struct search_result *result, const struct finalist 
     return x->n_unit != y->n_unit ? x->n_unit < y->n_unit : a->found < b->found;
 }
 
-/* A few hundred at most. */
+/* A few hundred, where one of those fits. */
 static void insert(struct finalists *all, const struct search_result *result,
                    struct finalist finalist)
 {
@@ -90,6 +94,57 @@ static void mark_front(struct finalists *all)
     }
 }
 
+static int by_bytes(const void *a, const void *b)
+{
+    const struct found *x = *(const struct found *const *)a, *y = *(const struct found *const *)b;
+
+    if (x->judged.peak_bytes != y->judged.peak_bytes)
+        return x->judged.peak_bytes < y->judged.peak_bytes ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+/* All that were found, the smallest first. */
+static const struct found **sort_by_bytes(const struct search_result *result, struct arena *arena)
+{
+    const struct found **sorted = arena_array(arena, const struct found *, result->n + 1);
+
+    for (uint32_t i = 0; i < result->n; i++)
+        sorted[i] = &result->found[i];
+    qsort(sorted, result->n, sizeof *sorted, by_bytes);
+    return sorted;
+}
+
+/* The fastest that were not chosen yet and whose requested bytes have room, and the smallest. */
+static void choose_next(struct choice *c, const struct found *const *by_size, uint64_t limit_bytes)
+{
+    const uint32_t half = c->n + NEXT / 2, end = c->n + NEXT;
+
+    for (uint32_t i = 0; i < c->result->n && c->n < half; i++)
+        if (c->result->found[i].judged.peak_bytes <= limit_bytes)
+            choose(c, i);
+    for (uint32_t i = 0; i < c->result->n && c->n < end; i++)
+        if (by_size[i]->judged.peak_bytes <= limit_bytes)
+            choose(c, (uint32_t)(by_size[i] - c->result->found));
+}
+
+/* Those chosen from this one on. */
+static void place_chosen(const struct choice *c, uint32_t from, struct judge_pool *pool,
+                         const struct alloc_config *config, struct arena *arena,
+                         struct finalists *all)
+{
+    const uint32_t n = c->n - from;
+    const uint8_t **points = arena_array(arena, const uint8_t *, n + 1);
+    struct placed *placed = arena_array(arena, struct placed, n + 1);
+
+    for (uint32_t i = 0; i < n; i++)
+        points[i] = c->result->found[c->at[from + i]].point;
+    judge_pool_place(pool, points, n, config, placed);
+    for (uint32_t i = 0; i < n; i++)
+        if (placed[i].reserved_bytes < UINT64_MAX)
+            insert(all, c->result,
+                   (struct finalist){.found = c->at[from + i], .placed = placed[i]});
+}
+
 void finalists_place(const struct space *space, const struct cluster *cluster,
                      const struct body_table *bodies, const struct search_result *result,
                      const struct alloc_config *config, uint32_t jobs, struct arena *arena,
@@ -102,17 +157,16 @@ void finalists_place(const struct space *space, const struct cluster *cluster,
     struct judge_pool *pool = judge_pool_new(space, cluster, bodies, jobs);
     struct finalists all = {0};
 
+    all.at = arena_array(arena, struct finalist, result->n + 1);
     choose_fastest(&c);
     choose_front(&c, arena);
-    const uint8_t **points = arena_array(arena, const uint8_t *, c.n + 1);
-    struct placed *placed = arena_array(arena, struct placed, c.n + 1);
-    for (uint32_t i = 0; i < c.n; i++)
-        points[i] = result->found[c.at[i]].point;
-    judge_pool_place(pool, points, c.n, config, placed);
-    all.at = arena_array(arena, struct finalist, c.n + 1);
-    for (uint32_t i = 0; i < c.n; i++)
-        if (placed[i].reserved_bytes < UINT64_MAX)
-            insert(&all, result, (struct finalist){.found = c.at[i], .placed = placed[i]});
+    place_chosen(&c, 0, pool, config, arena, &all);
+    const struct found **by_size = all.n_fit == 0 ? sort_by_bytes(result, arena) : NULL;
+    for (uint32_t from = 0; all.n_fit == 0 && from < c.n && c.n < MOST_NEXT;) {
+        from = c.n;
+        choose_next(&c, by_size, config->capacity_bytes);
+        place_chosen(&c, from, pool, config, arena, &all);
+    }
     mark_front(&all);
     judge_pool_free(pool);
     *out = all;

@@ -3,7 +3,8 @@
  *
  * Requested bytes say little of it: units of many sizes leave holes that units of one size fill again.
  * So not only the fastest are placed, but the fastest of each degree of evenness too, and what is on the
- * front of time and requested bytes.
+ * front of time and requested bytes. Where none of those fits, further ones are, the fastest and the
+ * smallest, until one does or a thousand were.
  */
 #ifndef SIM_FINALISTS_H
 #define SIM_FINALISTS_H

@@ -6,6 +6,7 @@
  */
 #include "src/body_builder.h"
 
+#include "src/arch/arch.h"
 #include "src/body_walk.h"
 
 /* The first piece with a parameter that has a gradient; past the last where none has. */
@@ -138,6 +139,14 @@ static bool makes_region(struct walk *walk)
     walk_list_steps(walk, &recompute);
     return walk_find_stop(walk, &recompute) > 0 ||
            walk_cell(walk, 0, walk->recipe->parts[0]->boundary[SLOT_IN])->wanted;
+}
+
+bool walk_recomputes_all(const struct walk *walk)
+{
+    const struct body_options *options = &walk->table->options;
+    const bool compiled =
+        options->ops == OPS_TORCH_COMPILE && walk->builder->model->arch->blocks_compile;
+    return options->full_recompute && !compiled;
 }
 
 /* To the end, where the output is made again that the next block has been given long ago. */

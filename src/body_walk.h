@@ -72,11 +72,7 @@ static inline uint32_t walk_first_inner_slot(const struct walk *walk)
 }
 
 /* A compiled block leaves out what nobody needs, wherever it is said to stop. */
-static inline bool walk_recomputes_all(const struct walk *walk)
-{
-    const struct body_options *options = &walk->table->options;
-    return options->full_recompute && options->ops != OPS_TORCH_COMPILE;
-}
+bool walk_recomputes_all(const struct walk *walk);
 
 /* One tensor may go by several names: between parts, and by a part's own list. */
 struct cell *walk_cell(struct walk *walk, uint32_t part, uint8_t tensor);

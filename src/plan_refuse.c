@@ -171,6 +171,11 @@ static enum status refuse_model(const struct cut *cut, struct err *err)
             err, STATUS_USAGE,
             "what a compiler makes of adapters is not modelled; use ops torch-eager, or no "
             "lora");
+    if (model->lora && options->system == SYSTEM_FSDP1)
+        return err_set(
+            err, STATUS_USAGE,
+            "adapters freeze parts of a flat parameter, which is not modelled; use system "
+            "fsdp2, or no lora");
     if (model->dims.positions > 0 && options->seq > model->dims.positions)
         return err_set(err, STATUS_USAGE,
                        "seq %" PRIu64 " is longer than the %" PRIu64 " positions that '%s' has "

@@ -51,7 +51,7 @@ _unshard() {
     if ((COMP_CWORD == 1)); then
         words=$(_unshard_operands "$1" help)
     elif [[ $word == -* ]]; then
-        words=$("$1" help "$command" 2>/dev/null | sed -n 's/^  \(--[a-z-]*\).*/\1/p')
+        words=$("$1" help "$command" 2>/dev/null | sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p')
     elif [[ $before == --* ]] && "$1" help "$command" 2>/dev/null | grep -q "^  $before [^ ]"; then
         words=$(_unshard_values "$1" "$command" "$before")
     else

@@ -109,7 +109,8 @@ static void test_block(size_t family, const struct profile *profile, enum checkp
     const struct body_table early = bodies(family, profile, ac, false);
     const struct body_table full = bodies(family, profile, ac, true);
     const struct recompute a = recompute_of(&early), b = recompute_of(&full);
-    const bool compiled = profile->ops == OPS_TORCH_COMPILE;
+    const bool compiled =
+        profile->ops == OPS_TORCH_COMPILE && families[family].arch->blocks_compile;
     const uint32_t more = b.n_again - a.n_again;
 
     tap_note("%s, %s, %s: %u operators again of %u, %u to the end", families[family].arch->name,

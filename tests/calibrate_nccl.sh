@@ -164,8 +164,8 @@ refused() { # WORDS FILE...: with exit code 4, in one line that names the first 
 ok "a missing file" refused "cannot read 'none.txt'" none.txt
 ok "a file without a table" refused "prose.txt: no row of all_gather" prose.txt
 ok "a file that is cut off" refused "cut.txt: line 5: 3 columns in place of 13" cut.txt
-ok "too few sizes" refused "few.txt: all_gather of 8 ranks has 2 sizes" few.txt
-ok "times that fall" refused "falling.txt: all_gather of 8 ranks has 3 sizes of 64 KiB or more, without 7" \
+ok "too few sizes" refused "few.txt: all_gather of 8 ranks: sizes of 64 KiB or more: 2, of these 0 took" few.txt
+ok "times that fall" refused "falling.txt: all_gather of 8 ranks: sizes of 64 KiB or more: 10, of these 7 took" \
     falling.txt
 ok "more ranks than a node has" refused "wide.txt: line 3: 16 ranks in a node" wide.txt
 ok "nodes of unequal ranks" refused "uneven.txt: line 3: 9 ranks on 2 nodes" uneven.txt

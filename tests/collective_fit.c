@@ -235,6 +235,23 @@ static struct measured_row read_measured(const char *path, enum nccl_block block
     return measured;
 }
 
+/* A calibrated row has no times of its own in what it tells of steps: errors do not get smaller by that. */
+static void test_again(const struct measured_row *measured, struct cluster h100)
+{
+    struct collective_point points[CLUSTER_MAX_POINTS];
+    struct collective_row row;
+    struct measured_row again = *measured;
+
+    collective_fit_row(measured, points, &row);
+    h100.collectives = &row;
+    h100.n_collective = 1;
+    again.steps = measured_row_steps(measured, &h100);
+    const struct fit_errors first = collective_fit_errors(measured);
+    const struct fit_errors second = collective_fit_errors(&again);
+    ok(first.median == second.median && first.worst == second.worst,
+       "calibrated once more the same errors are told: %.2f %%", 100 * second.median);
+}
+
 static void test_published(size_t i, const struct cluster *h100, struct arena *arena)
 {
     struct collective_point points[MOST];
@@ -263,6 +280,7 @@ static void test_published(size_t i, const struct cluster *h100, struct arena *a
     is_int(within + hiccups, measured.n_point,
            "%s: %u of %u rows from 64 KiB are within 5 %%, each left out; the others are hiccups",
            published[i].file, within, measured.n_point);
+    test_again(&measured, *h100);
 }
 
 int main(void)

@@ -95,6 +95,11 @@ complete() { # EXPECTED WORDS...
 if command -v bash >/dev/null; then
     ok "completes commands" complete "explain" unshard ex
     ok "completes options" complete "--prefetch --prefetch-backward" unshard sim --pre
+    for command in $commands; do
+        ok "completes every option of $command" complete \
+            "$("$UNSHARD" help "$command" | sed -n 's/^  \(--[^ ]*\).*/\1/p' | tr '\n' ' ' | sed 's/ $//')" \
+            unshard "$command" --
+    done
     ok "completes words of an option" complete "auto all-but-last" unshard sim x --reshard a
     sort -u -t "$(printf '\t')" -k 2,2 "$tmp/helped" | cut -f 1,2 | tr '\t' ' ' |
         grep '[a-z]|' >"$tmp/worded"

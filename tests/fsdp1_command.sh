@@ -23,6 +23,13 @@ ok "streams may wait in place of the allocator" exits 0 sim $small --system fsdp
 ok "then there are addresses" is "$(field memory_as_simulated)" false
 ok "and less is pending" test "$(field peak_active_bytes)" -lt "$more"
 
+ok "gradients that are not sharded" exits 0 sim $small --system fsdp1 --fsdp1-strategy no-shard --json
+whole=$(field mid)
+ok "are not padded" exits 0 sim $small --system fsdp1 --fsdp1-strategy no-shard --pad-grads yes --json
+ok "and cost no copy" is "$(field mid)" "$whole"
+ok "adapters freeze parts of flat parameters, which is refused" complains 2 \
+    "adapters freeze parts of a flat parameter" sim $small --system fsdp1 --lora r=8
+
 ok "a step that does not fit says so" exits 1 sim $small --system fsdp1 --memory 5GiB
 ok "and where" says "out of memory in step 2"
 ok "one may fit by retries" exits 0 sim $small --system fsdp1 --memory 6GiB --json

@@ -173,11 +173,32 @@ room() { # bytes of the rows that fit, and the limit that they fit into
 }
 ok "without a limit some of the GPU stays free" room
 
+# What fits into less fits into more, also where only a plan that none of the fastest is does.
+fitting=
+for memory in 21GiB 23GiB 23.2GiB 23.4GiB; do
+    plan llama3-8b --layers 4 --memory $memory
+    fitting="$fitting$code "
+done
+ok "what fits into some memory fits into more" is "$fitting" "1 0 0 0 "
+
+# What the first plan has that searched ones cannot match: units by name, which are several modules.
+plan llama3-8b --layers 4 --units torchtitan --no-reshard 'model.norm? lm_head' --search grouping
+ok "a search begins with units that stay gathered, whatever their names" has '^searched grouping'
+
+plan llama3-8b --layers 4 --gpus 16384 --memory 1GiB
+ok "more GPUs than there can be are not looked at" is "$code $(grep -c 'nor 1,048,576 GPUs are' "$tmp/out")" "1 1"
+plan llama3-8b --layers 4 --gpus 8 --nodes 1 --memory 1GiB
+ok "nor others where nodes are given" has 'neither smaller batches nor checkpointing'
+plan llama3-8b --layers 3 --search grouping --judge milp-like --json
+ok "what was not simulated is not proved" is \
+    "$(sed -n 's/^[[:blank:]]*"\(status\|gap_pct\)":[[:blank:]]*"*\([a-z0-9.]*\)"*,*$/\2/p' "$tmp/out" | tr '\n' ' ')" \
+    "bounded null "
+
 # --- retries of the allocator
 # retried: ranks of the rows that have some, in JSON and as the text says
 retried() {
     plan gpt2 --layers 2 --memory "$1" --json
-    awk -F'[:,]' '/"retries"/ { some = $2 > 0 } /"rank":/ && some { printf "%d ", $2 }' "$tmp/out"
+    awk -F'[:,]' '/"rank":/ { rank = $2 } /"needs_retries":.*true/ { printf "%d ", rank }' "$tmp/out"
 }
 told() {
     plan gpt2 --layers 2 --memory "$1"

@@ -47,9 +47,10 @@ ok "which was compiled with the whole model" is "$(torchtitan 2024-03 yes)" "--n
 ok "until blocks were compiled alone" is "$(torchtitan 2024-12 yes)" "--norm composite"
 
 # Of composer's precisions PURE, which reduces in BF16, was that of its runs with PyTorch 1.13.
-composer() { # REDUCE_DTYPE SYSTEM
+composer() { # REDUCE_DTYPE SYSTEM [TORCH [DATE]]
     table one,p,mpt-125m,h100-sxm,8,1,2048,0.6,"$2",full,1,high,test,,
-    sed -i "1s/\$/,source,reduce_dtype/; 2s/\$/,mosaicml\/llm-foundry,$1/" "$tmp/runs.csv"
+    sed -i "1s/\$/,source,reduce_dtype,torch,date/
+        2s/\$/,mosaicml\/llm-foundry,$1,$3,${4:-2024-01}/" "$tmp/runs.csv"
     validate --json
     field command | grep -o -e '--\(early-stop\|pad-grads\|fsdp1-backward-prefetch\) [a-z]*' |
         tr '\n' ' '
@@ -57,6 +58,8 @@ composer() { # REDUCE_DTYPE SYSTEM
 ok "composer's runs with PyTorch 1.13 recompute blocks to their end" is "$(composer bf16 fsdp1)" \
     "--fsdp1-backward-prefetch post --early-stop no --pad-grads yes "
 ok "later ones do not" is "$(composer fp32 fsdp1)" "--fsdp1-backward-prefetch post "
+ok "nor one that names a later release" is "$(composer bf16 fsdp1 2.5)" "--fsdp1-backward-prefetch post "
+ok "nor one of another page" is "$(composer bf16 fsdp1 '' 2025-01)" "--fsdp1-backward-prefetch post "
 ok "and its habits of FSDP1 are no other system's" is "$(composer bf16 fsdp2)" ""
 
 # reasons

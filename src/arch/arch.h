@@ -39,6 +39,7 @@ struct arch {
     enum status no_step_status;
 
     bool norm_is_fused;    /* in eager PyTorch too: there is no composite form to choose */
+    bool blocks_compile;   /* ops torch-compile has bodies of its own for them */
     const char *prefix;    /* that checkpoints of the bare model leave out, with its dot */
     bool weights_in_first; /* a linear layer's weight is [in, out], not [out, in] */
     /* Where nobody says which layers have adapters; NULL: of this family none are modelled. */

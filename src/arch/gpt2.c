@@ -119,6 +119,7 @@ const struct arch arch_gpt2 = {
     .bodies = gpt_bodies,
     .native_bodies = gpt2_native_bodies,
     .norm_is_fused = true,
+    .blocks_compile = true,
     .prefix = "transformer.",
     .weights_in_first = true,
     .lora_targets = "c_attn",

@@ -139,6 +139,7 @@ const struct arch arch_llama = {
     .build = build,
     .bodies = llama_bodies,
     .native_bodies = llama_native_bodies,
+    .blocks_compile = true,
     .prefix = "model.",
     .lora_targets = "q_proj:v_proj",
     .extra = extra,

@@ -183,6 +183,7 @@ const struct arch arch_mpt = {
     .build = build,
     .bodies = gpt_bodies,
     .norm_is_fused = true,
+    .blocks_compile = true,
     .prefix = "transformer.",
     .lora_targets = "Wqkv",
     .extra = extra,

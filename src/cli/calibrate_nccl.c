@@ -185,13 +185,14 @@ static enum status check_sizes(const struct measured_row *measured, const char *
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < measured->n_point; i++)
-        n += too_many || !measured_row_is_hiccup(measured, i);
+        n += !measured_row_is_hiccup(measured, i);
     if (too_many || n < FIT_LEAST_SIZES)
-        return err_set(err, STATUS_INPUT,
-                       "%s: %s of %u ranks has %u sizes of 64 KiB or more, without %u that took "
-                       "longer than a larger one, from %d to %d are needed",
-                       from, task_kind_name((enum task_kind)measured->kind), measured->ranks, n,
-                       measured->n_point - n, FIT_LEAST_SIZES, MEASURED_MOST_SIZES);
+        return err_set(
+            err, STATUS_INPUT,
+            "%s: %s of %u ranks: sizes of 64 KiB or more: %u, of these %u took longer than "
+            "a larger one; %d others are needed, and %d in all are possible",
+            from, task_kind_name((enum task_kind)measured->kind), measured->ranks,
+            measured->n_point, measured->n_point - n, FIT_LEAST_SIZES, MEASURED_MOST_SIZES);
     *n_kept = n;
     return STATUS_OK;
 }

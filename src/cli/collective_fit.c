@@ -81,6 +81,10 @@ void collective_fit_row(const struct measured_row *measured, struct collective_p
     fit_formula(out, kept, n);
     out->n_point = measured_row_fill(measured, kept, n, points);
     out->points = points;
+    if (measured->steps) {
+        out->shape = measured->steps->shape;
+        out->n_shape = measured->steps->n_shape;
+    }
 }
 
 double collective_fit_error(const struct measured_row *measured, uint32_t left_out)

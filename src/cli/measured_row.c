@@ -45,8 +45,7 @@ const struct collective_row *measured_row_steps(const struct measured_row *row,
     for (uint32_t i = 0; i < cluster->n_collective; i++) {
         const struct collective_row *other = &cluster->collectives[i];
         if (other->kind == row->kind && other->ranks == row->ranks &&
-            collective_row_nodes(other) == (row->nodes > 1 ? row->nodes : 1) &&
-            other->n_point + other->n_shape > 0)
+            collective_row_nodes(other) == (row->nodes > 1 ? row->nodes : 1) && other->n_shape > 0)
             return other;
     }
     return NULL;
@@ -63,10 +62,8 @@ static struct steps steps_of(const struct measured_row *row, const struct collec
 {
     struct steps steps = {.curve = *row->steps, .least_s = kept->seconds};
 
-    if (row->steps->n_point == 0) {
-        steps.curve.points = row->steps->shape;
-        steps.curve.n_point = row->steps->n_shape;
-    }
+    steps.curve.points = row->steps->shape;
+    steps.curve.n_point = row->steps->n_shape;
     for (uint32_t i = 1; i < n; i++)
         steps.least_s = fmin(steps.least_s, kept[i].seconds);
     return steps;

@@ -23,7 +23,7 @@ struct measured_row {
     const struct collective_row *steps; /* measured_row_steps(); NULL: nothing is filled in */
 };
 
-/* The row of a cluster for the same ranks, if it has a shape or points; or NULL. */
+/* The row of a cluster for the same ranks, if it has a shape; or NULL. */
 const struct collective_row *measured_row_steps(const struct measured_row *row,
                                                 const struct cluster *cluster);
 

@@ -107,6 +107,7 @@ static void add_plan(const struct plan_probe *plan, struct cJSON *object)
     json_add_int(object, "step_ns", plan->step_ns);
     json_add_number(object, "tokens_per_s_per_gpu", plan_probe_tokens_per_s(plan), 4);
     json_add_u64(object, "total_bytes", plan->total_bytes);
+    json_add_bool(object, "needs_retries", plan->retries);
 }
 
 void plan_find_json(const struct plan_find *find, struct cJSON *root)

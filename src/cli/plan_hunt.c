@@ -110,6 +110,8 @@ enum status hunt_open(struct hunt *hunt, const struct plan_found *asked, struct 
     if (start.system == SYSTEM_FSDP1)
         return err_set(err, STATUS_USAGE,
                        "FSDP1 wraps one module to a unit, so that there are none to join");
+    /* patterns of units that are none of these; which are kept the start says */
+    fine.values[OPTION_NO_RESHARD] = (struct option_value){.text = NULL};
     status = options_take(&fine, OPTION_UNITS, halves ? "half" : "piece", err);
     if (status == STATUS_OK)
         status = prepare_plan(&fine, &hunt->fine, err);

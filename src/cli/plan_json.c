@@ -36,15 +36,18 @@ static void add_row(const struct plan_row *first, struct plan_row *row, struct c
     json_add_bool(row->json, "tied_with_first", row->tied);
     json_add_bool(row->json, "on_front", row->on_front);
     json_add_bool(row->json, "chosen_by_judge", row->chosen);
+    json_add_bool(row->json, "needs_retries", row->retries); /* in any step */
     json_add_root(rows, NULL, row->json);
     row->json = NULL;
 }
 
-/* evaluated: plans that were simulated; gap_pct: how much slower the first row is than any plan can be,
-   null where no bound is known. */
+/* evaluated: plans that were judged; gap_pct: how much slower the first row is than any plan can be,
+   null where no bound is known, or where the judge was no simulation. */
 static void add_search(const struct plan_found *search, struct cJSON *root)
 {
     const double first = (double)search->first_ns, least = (double)search->least_ns;
+    const bool simulated = search->objective == OBJECTIVE_EVENTS;
+    const bool optimal = simulated && search->whole && !search->stopped;
 
     if (!search->on)
         return;
@@ -52,11 +55,11 @@ static void add_search(const struct plan_found *search, struct cJSON *root)
     json_add_u64(root, "evaluated", search->judged);
     json_add_u64(root, "passed_over", search->passed_over);
     json_add_number(root, "space", search->space_size, 1);
-    json_add_string(root, "status", search->whole && !search->stopped ? "optimal" : "bounded");
+    json_add_string(root, "status", optimal ? "optimal" : "bounded");
     json_add_number(root, "gap_pct",
-                    search->whole            ? 0
-                    : first > 0 && least > 0 ? 100 * fmax(first - least, 0) / least
-                                             : NAN,
+                    optimal                               ? 0
+                    : simulated && first > 0 && least > 0 ? 100 * fmax(first - least, 0) / least
+                                                          : NAN,
                     3);
 }
 

@@ -82,7 +82,9 @@ static enum status try_gpus(struct relaxing *r, struct err *err)
     bool fits = option_given(r->c->options, OPTION_NODES);
 
     for (unsigned i = 0; i < MOST_DOUBLINGS && status == STATUS_OK && !fits; i++) {
-        gpus *= 2;
+        if ((gpus *= 2) > PLAN_MAX_RANKS)
+            break;
+        r->relax->most_gpus = gpus;
         status = try(r, OPTION_GPUS, arena_printf(&r->c->arena, "%llu", (unsigned long long)gpus),
                      &fits, err);
     }
@@ -126,6 +128,17 @@ void plan_relax_changes(const struct plan_relaxation *relaxation, struct text *o
                  relaxation->changes[i].value);
 }
 
+static void add_none(const struct plan_relax *relax, struct text *out)
+{
+    char gpus[32];
+
+    if (relax->most_gpus > 0)
+        text_add(out, "neither smaller batches and checkpointing nor %s GPUs are enough\n",
+                 text_count(relax->most_gpus, gpus));
+    else
+        text_add(out, "neither smaller batches nor checkpointing are enough\n");
+}
+
 void plan_relax_text(const struct plan_relax *relax, struct text *out)
 {
     char step[32], total[32];
@@ -133,9 +146,7 @@ void plan_relax_text(const struct plan_relax *relax, struct text *out)
     if (!relax->on)
         return;
     if (relax->n == 0)
-        text_add(out,
-                 "neither smaller batches and checkpointing nor %d times the GPUs are enough\n",
-                 1 << MOST_DOUBLINGS);
+        add_none(relax, out);
     for (uint32_t i = 0; i < relax->n; i++) {
         const struct plan_probe *probe = &relax->at[i].probe;
         struct text words;
@@ -172,5 +183,6 @@ void plan_relax_json(const struct plan_relax *relax, struct cJSON *root)
         json_add_int(object, "step_ns", probe->step_ns);
         json_add_number(object, "tokens_per_s_per_gpu", plan_probe_tokens_per_s(probe), 4);
         json_add_u64(object, "total_bytes", probe->total_bytes);
+        json_add_bool(object, "needs_retries", probe->retries);
     }
 }

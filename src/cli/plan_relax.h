@@ -21,6 +21,7 @@ struct plan_relax {
     bool on; /* it was looked */
     struct plan_relaxation at[PLAN_MAX_RELAXATIONS];
     uint32_t n;
+    uint64_t most_gpus; /* that were looked at; 0: others were not */
 };
 
 /* Fills in report.relax. */

@@ -141,13 +141,20 @@ static bool is_any_or(const char *word, const char *of_row)
     return *word == '\0' || !strcmp(word, of_row);
 }
 
+/* What reduce_dtype tells of a framework's age a row that names its release says better. */
+static bool is_of_its_age(const struct habit *habit, const struct measured_run *run)
+{
+    return *habit->reduce == '\0' ||
+           (*run->torch == '\0' && !strcmp(habit->reduce, run->reduce_dtype));
+}
+
 static void add_habits(struct builder *b, const struct measured_run *run)
 {
     for (uint32_t i = 0; i < n_validate_habits; i++) {
         const struct habit *habit = &validate_habits[i];
         if (!strncmp(run->source, habit->source, strlen(habit->source)) &&
             is_any_or(habit->system, run->system) && is_any_or(habit->compile, run->compile) &&
-            is_any_or(habit->reduce, run->reduce_dtype) && strcmp(run->date, habit->from) >= 0 &&
+            is_of_its_age(habit, run) && strcmp(run->date, habit->from) >= 0 &&
             strcmp(run->date, habit->until) < 0)
             add(b, habit->option, habit->value);
     }

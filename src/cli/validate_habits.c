@@ -11,7 +11,7 @@
 #define ANY "", "", ""
 #define SYSTEM(word) word, "", ""
 /* submit_benchmarks.py had PURE precision and an image of PyTorch 1.13.1 together; DEFAULT reduces
-   in FP32, and is of later runs */
+   in FP32, and is of later runs of the page of January 2024 */
 #define OF_PYTORCH_1 "fsdp1", "", "bf16"
 #define ALWAYS "", "9999"
 
@@ -27,8 +27,8 @@ const struct habit validate_habits[] = {
     {LLM_FOUNDRY, ANY, ALWAYS, "units", "block", "fsdp_wrap_fn of MPTModel: blocks, and a root"},
     {LLM_FOUNDRY, ANY, ALWAYS, "positions", "seq", "max_seq_len is the length of a sequence"},
     {LLM_FOUNDRY, SYSTEM("fsdp1"), ALWAYS, "fsdp1-backward-prefetch", "post", "composer's default, which its configurations leave as it is"},
-    {LLM_FOUNDRY, OF_PYTORCH_1, ALWAYS, "early-stop", "no", "checkpoints stop early since PyTorch 2.1 (pytorch#96866)"},
-    {LLM_FOUNDRY, OF_PYTORCH_1, ALWAYS, "pad-grads", "yes", "F.pad before each reduce-scatter, up to PyTorch 1.13"},
+    {LLM_FOUNDRY, OF_PYTORCH_1, "", "2024-02", "early-stop", "no", "checkpoints stop early since PyTorch 2.1 (pytorch#96866)"},
+    {LLM_FOUNDRY, OF_PYTORCH_1, "", "2024-02", "pad-grads", "yes", "F.pad before each reduce-scatter, up to PyTorch 1.13"},
 
     {TORCHTITAN, ANY, ALWAYS, "units", "block", "parallelize_llama: blocks; embedding, norm and head in the root (spec MEMORY 5)"},
     {TORCHTITAN, SYSTEM("fsdp2"), ALWAYS, "reshard", "all-but-last", "the last block is not resharded (spec MEMORY 5)"},

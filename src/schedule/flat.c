@@ -192,28 +192,17 @@ static uint32_t cast_grads(struct schedule *sched, uint32_t u, uint32_t from, en
 }
 
 /*
- * What is reduced: the gradient itself or, in memory of stream RS, its cast. F.pad makes a copy even
- * where there is nothing to pad, which PyTorch asked for always before 2.0.
+ * What is reduced is the gradient itself or, in memory of stream RS, its cast. F.pad makes a copy even
+ * where there is nothing to pad, which PyTorch asked for always before 2.0. All live on to the end.
  */
-static uint32_t reduce_input(struct schedule *sched, uint32_t u, uint32_t flat)
-{
-    const enum dtype dtype = reduce_dtype_of(sched, u);
-    const bool casts = dtype != sched->plan->param_dtype;
-    const uint32_t grad = casts ? cast_grads(sched, u, flat, ROLE_REDUCE_IN, dtype) : flat;
-
-    if (!sched->plan->options.fsdp1.pad_grads)
-        return grad;
-    const uint32_t padded = cast_grads(sched, u, grad, ROLE_REDUCE_IN, dtype);
-    if (casts)
-        build_free(&sched->build, grad, 0);
-    return padded;
-}
-
 static void reduce_sharded(struct schedule *sched, uint32_t u)
 {
     const enum dtype dtype = reduce_dtype_of(sched, u);
-    const uint32_t flat = sched->units[u].grads, in = reduce_input(sched, u, flat);
-    const bool is_copy = in != flat;
+    const bool casts = dtype != sched->plan->param_dtype;
+    const bool pads = sched->plan->options.fsdp1.pad_grads, is_copy = casts || pads;
+    const uint32_t flat = sched->units[u].grads;
+    const uint32_t cast = casts ? cast_grads(sched, u, flat, ROLE_REDUCE_IN, dtype) : flat;
+    const uint32_t in = pads ? cast_grads(sched, u, cast, ROLE_REDUCE_IN, dtype) : cast;
     uint32_t read = is_copy ? point_of(sched, STREAM_RS) : NO_EVENT;
     const uint32_t out = born(sched, schedule_out_role(sched, u, 0), STREAM_RS, u,
                               layout_of(sched, u)->buckets[0].shard_elements * dtype_bytes(dtype));
@@ -224,6 +213,8 @@ static void reduce_sharded(struct schedule *sched, uint32_t u)
     schedule_post_reduce(sched, u, 0, out);
     if (is_copy)
         build_free(&sched->build, in, 0);
+    if (casts && pads)
+        build_free(&sched->build, cast, 0);
     free_used_until(sched, flat, STREAM_RS, read);
 }
 
