@@ -13,7 +13,6 @@
 #include "sim/cost_formula.h"
 #include "sim/cost_left.h"
 #include "sim/without.h"
-#include "src/arch/arch.h"
 
 #define MAX_NS 0x1p62
 #define MAX_CONTENTION 1000.0 /* compute at a thousandth of its speed */
@@ -126,8 +125,7 @@ static double op_s(struct pricing *p, const struct op *op, bool fp8)
 static bool stops_late(const struct pricing *p, bool fp8)
 {
     const struct plan *plan = p->program->plan;
-    const bool compiled =
-        plan->options.ops == OPS_TORCH_COMPILE && plan->model->arch->blocks_compile;
+    const bool compiled = body_blocks_compile(plan->model, plan->options.ops);
     return is_without(p->cluster, WITHOUT_EARLY_STOP) || (fp8 && !compiled);
 }
 

@@ -39,6 +39,11 @@ const char *memory_class_name(enum memory_class memory_class)
     return names[memory_class];
 }
 
+bool body_blocks_compile(const struct model *model, enum ops_profile ops)
+{
+    return ops == OPS_TORCH_COMPILE && model->arch->blocks_compile;
+}
+
 /* The product of n factors; false where it does not fit. */
 static bool multiply(const uint64_t *factors, size_t n, uint64_t *out)
 {

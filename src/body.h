@@ -228,6 +228,9 @@ enum status body_table_build(const struct model *model, const struct param_polic
                              const struct body_options *options, struct arena *arena,
                              struct body_table *out, struct err *err);
 
+/* Whether the model's blocks are a compiler's graphs: only some families are compiled. */
+bool body_blocks_compile(const struct model *model, enum ops_profile ops);
+
 /* The attention piece of a block of which the next piece is the MLP. */
 bool body_piece_starts_block(const struct model *model, uint32_t piece);
 

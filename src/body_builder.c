@@ -6,7 +6,6 @@
  */
 #include "src/body_builder.h"
 
-#include "src/arch/arch.h"
 #include "src/body_walk.h"
 
 /* The first piece with a parameter that has a gradient; past the last where none has. */
@@ -144,9 +143,7 @@ static bool makes_region(struct walk *walk)
 bool walk_recomputes_all(const struct walk *walk)
 {
     const struct body_options *options = &walk->table->options;
-    const bool compiled =
-        options->ops == OPS_TORCH_COMPILE && walk->builder->model->arch->blocks_compile;
-    return options->full_recompute && !compiled;
+    return options->full_recompute && !body_blocks_compile(walk->builder->model, options->ops);
 }
 
 /* To the end, where the output is made again that the next block has been given long ago. */

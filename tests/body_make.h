@@ -17,6 +17,7 @@ struct profile {
 extern const struct profile profiles[PROFILE_N];
 extern const char *const ac_names[AC_N];
 extern const struct dims llama8b, llama7b; /* one layer of each */
+extern const struct dims small_llama, small_gpt, small_kda;
 
 /* Ends the test where the bodies cannot be made. */
 struct body_table bodies_of(const struct dims *dims, uint64_t batch, uint64_t seq,

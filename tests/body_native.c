@@ -15,44 +15,21 @@
 
 static struct arena arena;
 
+static const struct dims flat_kda = {.layers = 2,
+                                     .hidden = 64,
+                                     .intermediate = 160,
+                                     .heads = 2,
+                                     .kv_heads = 2,
+                                     .head_dim = 32,
+                                     .flat = true};
 static const struct family {
     const struct arch *arch;
-    struct dims dims;
+    const struct dims *dims;
 } families[] = {
-    {&arch_llama,
-     {.layers = 2,
-      .hidden = 64,
-      .intermediate = 160,
-      .heads = 4,
-      .kv_heads = 2,
-      .head_dim = 16,
-      .vocab = 256}},
-    {&arch_gpt2,
-     {.layers = 2,
-      .hidden = 64,
-      .intermediate = 256,
-      .heads = 4,
-      .kv_heads = 4,
-      .head_dim = 16,
-      .vocab = 256,
-      .positions = 256,
-      .tied = true}},
-    {&arch_kda,
-     {.layers = 2,
-      .hidden = 64,
-      .intermediate = 160,
-      .heads = 2,
-      .kv_heads = 2,
-      .head_dim = 32,
-      .vocab = 256}},
-    {&arch_kda,
-     {.layers = 2,
-      .hidden = 64,
-      .intermediate = 160,
-      .heads = 2,
-      .kv_heads = 2,
-      .head_dim = 32,
-      .flat = true}},
+    {&arch_llama, &small_llama},
+    {&arch_gpt2, &small_gpt},
+    {&arch_kda, &small_kda},
+    {&arch_kda, &flat_kda},
 };
 enum { BATCH = 2, SEQ = 65, T = BATCH * SEQ };
 
@@ -61,7 +38,7 @@ static struct body_table bodies(const struct family *family, enum behavior behav
 {
     const struct body_options options = {
         .batch = BATCH, .seq = SEQ, .compute = DTYPE_BF16, .ops = OPS_NATIVE, .ac = ac};
-    const struct model model = model_of(family->arch, &family->dims, &arena);
+    const struct model model = model_of(family->arch, family->dims, &arena);
     struct policy_options of_policy = policy_options_default();
     struct param_policy *policy;
     struct err err = {0};
@@ -238,7 +215,7 @@ static void test_sums(void)
     };
     for (size_t i = 0; i < LENGTH(sums); i++) {
         const struct family *family = &families[sums[i].family];
-        const struct model model = model_of(family->arch, &family->dims, &arena);
+        const struct model model = model_of(family->arch, family->dims, &arena);
         const struct body_table table = bodies(family, BEHAVIOR_UNSHARD, AC_NONE);
         struct text text;
         text_init(&text);
@@ -424,7 +401,7 @@ static void test_frozen(void)
 
     for (int round = 0; round < 600; round++) {
         const struct family *family = &families[tap_below(&state, LENGTH(families))];
-        const struct model model = model_of(family->arch, &family->dims, &arena);
+        const struct model model = model_of(family->arch, family->dims, &arena);
         struct param_policy *policy = arena_array(&arena, struct param_policy, model.n_param);
         const struct body_options options = {.batch = 1 + tap_below(&state, 2),
                                              .seq = 1 + tap_below(&state, 70),

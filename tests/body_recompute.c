@@ -13,49 +13,12 @@ static struct arena arena;
 
 static const struct {
     const struct arch *arch;
-    struct dims dims;
-    bool native; /* there are bodies of this profile */
+    const struct dims *dims;
 } families[] = {
-    {&arch_llama,
-     {.layers = 2,
-      .hidden = 64,
-      .intermediate = 160,
-      .heads = 4,
-      .kv_heads = 2,
-      .head_dim = 16,
-      .vocab = 256},
-     true},
-    {&arch_gpt2,
-     {.layers = 2,
-      .hidden = 64,
-      .intermediate = 256,
-      .heads = 4,
-      .kv_heads = 4,
-      .head_dim = 16,
-      .vocab = 256,
-      .positions = 256,
-      .tied = true},
-     true},
-    {&arch_mpt,
-     {.layers = 2,
-      .hidden = 64,
-      .intermediate = 256,
-      .heads = 4,
-      .kv_heads = 4,
-      .head_dim = 16,
-      .vocab = 256,
-      .positions = 256,
-      .tied = true},
-     false},
-    {&arch_kda,
-     {.layers = 2,
-      .hidden = 64,
-      .intermediate = 160,
-      .heads = 2,
-      .kv_heads = 2,
-      .head_dim = 32,
-      .vocab = 256},
-     true},
+    {&arch_llama, &small_llama},
+    {&arch_gpt2, &small_gpt},
+    {&arch_mpt, &small_gpt},
+    {&arch_kda, &small_kda},
 };
 
 struct recompute {
@@ -101,7 +64,7 @@ static struct body_table bodies(size_t family, const struct profile *profile, en
                                          .norm = profile->norm,
                                          .ac = ac,
                                          .full_recompute = full};
-    return default_bodies(families[family].arch, &families[family].dims, &options, &arena);
+    return default_bodies(families[family].arch, families[family].dims, &options, &arena);
 }
 
 static void test_block(size_t family, const struct profile *profile, enum checkpointing ac)
@@ -115,7 +78,7 @@ static void test_block(size_t family, const struct profile *profile, enum checkp
 
     tap_note("%s, %s, %s: %u operators again of %u, %u to the end", families[family].arch->name,
              profile->name, ac_names[ac], a.n_again, a.n_forward, b.n_again);
-    ok(pair_is_sound(&full, pair_of(&full, BODY_BLOCK), families[family].dims.tied),
+    ok(pair_is_sound(&full, pair_of(&full, BODY_BLOCK), families[family].dims->tied),
        "what is borne to the end dies, the boundary stays");
     ok(a.n_forward == b.n_forward && same_work(a.forward, b.forward, a.n_forward) &&
            a.n_rest == b.n_rest && same_work(a.rest, b.rest, a.n_rest) &&
@@ -140,7 +103,7 @@ int main(void)
     for (size_t f = 0; f < LENGTH(families); f++)
         for (int p = 0; p < PROFILE_N; p++)
             for (size_t i = 0; i < LENGTH(regions); i++) {
-                if (profiles[p].ops == OPS_NATIVE && !families[f].native)
+                if (profiles[p].ops == OPS_NATIVE && !families[f].arch->native_bodies)
                     continue;
                 if (profiles[p].norm == NORM_COMPOSITE && families[f].arch != &arch_llama)
                     continue;
