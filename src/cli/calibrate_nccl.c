@@ -238,9 +238,8 @@ static enum status fit_row(const struct sample *samples, uint32_t n, const struc
     *hiccups = hiccups_of(&measured, arena);
     out->source = arena_printf(
         arena,
-        "nccl-tests, %s: %s; one that is left out is missed by %.1f %% (median), %.1f %% at most, "
-        "at "
-        "%s",
+        "nccl-tests, %s: %s; one that is left out is missed by %.1f %% (median), %.1f %% at "
+        "most, at %s",
         sources_of(samples, n, arena),
         sizes_text(&measured, *hiccups, out->n_point - n_kept, preset->name, arena),
         100 * errors.median, 100 * errors.worst, text_bytes((uint64_t)errors.worst_bytes, worst));
