@@ -146,12 +146,18 @@ static double late_stop_s(struct pricing *p, const struct body_pair *pair, uint3
     return 0;
 }
 
+/* Outside the model: losses and metrics. */
+static bool is_of_logits(const struct body_pair *pair)
+{
+    return pair && (pair->kind == BODY_LOSS || pair->kind == BODY_METRIC);
+}
+
 static enum status body_from_rates(struct pricing *p, uint32_t id, struct price *out,
                                    struct err *err)
 {
     const struct body *body = &p->program->bodies->bodies[id];
     const struct body_pair *pair = pair_of(p->program->bodies, id);
-    const bool fp8 = multiplies_in_fp8(p, pair), is_loss = pair && pair->kind == BODY_LOSS;
+    const bool fp8 = multiplies_in_fp8(p, pair), is_loss = is_of_logits(pair);
     double sum_s = 0, last_s = 0;
     enum status status;
 

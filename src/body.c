@@ -145,6 +145,7 @@ enum status body_table_build(const struct model *model, const struct param_polic
         .of_piece = arena_array(arena, uint32_t, model->n_piece),
         .of_block = arena_array(arena, uint32_t, model->n_piece),
         .of_loss = NO_PAIR,
+        .of_metric = NO_PAIR,
     };
     for (uint32_t i = 0; i < model->n_piece; i++)
         table.of_piece[i] = table.of_block[i] = NO_PAIR;

@@ -148,7 +148,7 @@ struct body {
 
 struct body_pair {
     uint8_t kind;               /* enum body_kind */
-    uint32_t piece;             /* the first of the model's that it serves; none of a loss */
+    uint32_t piece;             /* the first of the model's that it serves; none of a loss or metric */
     uint32_t forward, backward; /* in body_table.bodies; also task.body */
     uint32_t slot, n_slot;      /* in body_table.slots, boundary included */
     uint32_t n_grad;
@@ -196,6 +196,9 @@ struct body_options {
     uint64_t ac_every;   /* blocks K, 2K, ... are checkpointed, the others not; 0: all are */
     uint64_t ac_layers;  /* the first so many blocks are, the others not; 0: all are */
     bool full_recompute; /* to the block's end: set_checkpoint_early_stop(False) */
+    /* Cross entropies of the logits behind each backward, without gradients; the caller keeps the
+       logits for them. */
+    uint64_t train_metrics;
 };
 
 /* Of the block with this layer. */
@@ -219,8 +222,8 @@ struct body_table {
     struct body_pair *pairs;
     uint32_t n_op, n_operand, n_tape, n_slot, n_body, n_pair;
     /* Indices in pairs, or NO_PAIR: by piece of the model, computed by itself, and as the first of
-       a whole block; and of the loss. */
-    uint32_t *of_piece, *of_block, of_loss;
+       a whole block; of the loss, and of one metric. */
+    uint32_t *of_piece, *of_block, of_loss, of_metric;
 };
 
 /* policy: of the model's parameters. Checked sizes: STATUS_INPUT where a slot passes 2^62 bytes. */

@@ -193,12 +193,12 @@ static void take_from_cache(struct walk *walk, const struct step *step)
 
 /*
  * The caller's: the output, the gradients, that of the output where it becomes the input's, and what
- * the model itself is given, which a variable of the training loop holds.
+ * a variable of the training loop holds: what the model itself is given, and logits for metrics.
  */
 static bool is_handed_on(const struct walk *walk, uint32_t slot)
 {
-    return (slot == SLOT_IN && walk->pair.piece == 0) || slot == SLOT_OUT || slot == SLOT_D_IN ||
-           (slot == SLOT_D_OUT && walk->pair.d_in_place) ||
+    return (slot == SLOT_IN && (walk->pair.piece == 0 || walk->recipe->keeps_in)) ||
+           slot == SLOT_OUT || slot == SLOT_D_IN || (slot == SLOT_D_OUT && walk->pair.d_in_place) ||
            (slot >= SLOT_GRAD && slot < walk_first_inner_slot(walk));
 }
 

@@ -49,15 +49,16 @@ struct module {
  * one unit. A block of parameters alone is one piece, without operators.
  */
 /* X(ENUM, name) */
-#define BODY_KINDS(X)         \
-    X(EMBEDDING, "embedding") \
-    X(ATTENTION, "attention") \
-    X(MLP, "mlp")             \
-    X(BLOCK, "block")         \
-    X(NORM, "norm")           \
-    X(HEAD, "head")           \
-    X(LOSS, "loss")           \
-    X(PARAMETERS, "parameters")
+#define BODY_KINDS(X)           \
+    X(EMBEDDING, "embedding")   \
+    X(ATTENTION, "attention")   \
+    X(MLP, "mlp")               \
+    X(BLOCK, "block")           \
+    X(NORM, "norm")             \
+    X(HEAD, "head")             \
+    X(LOSS, "loss")             \
+    X(PARAMETERS, "parameters") \
+    X(METRIC, "metric")
 
 enum body_kind {
 #define X(id, name) BODY_##id,
@@ -68,7 +69,7 @@ enum body_kind {
 const char *body_kind_name(enum body_kind kind);
 
 struct piece {
-    uint8_t kind;            /* enum body_kind; never BLOCK or LOSS */
+    uint8_t kind;            /* enum body_kind; never BLOCK, LOSS or METRIC */
     uint16_t layer;          /* of ATTENTION, MLP and PARAMETERS */
     uint32_t param, n_param; /* in model.piece_params: the order of the body's grad slots */
 };

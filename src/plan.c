@@ -189,5 +189,6 @@ struct body_options plan_body_options(const struct plan *plan)
                                  .ac = o->ac,
                                  .ac_every = o->ac_every,
                                  .ac_layers = o->ac_layers,
-                                 .full_recompute = o->full_recompute};
+                                 .full_recompute = o->full_recompute,
+                                 .train_metrics = o->train_metrics};
 }

@@ -121,6 +121,7 @@ struct plan_options {
     enum checkpointing ac;
     uint64_t ac_every, ac_layers; /* as in struct body_options */
     bool full_recompute;          /* the same */
+    uint64_t train_metrics;       /* the same */
     enum ops_profile ops;
     enum norm_kind norm;
     enum loss_kind loss;

@@ -128,6 +128,25 @@ static enum status refuse_dtypes(const struct cut *cut, struct err *err)
     return status;
 }
 
+/* Metrics are cross entropies as PyTorch's operators, of what the model gave its caller. */
+static enum status refuse_metrics(const struct model *model, const struct plan_options *options,
+                                  struct err *err)
+{
+    if (options->train_metrics == 0)
+        return STATUS_OK;
+    if (model->dims.vocab == 0)
+        return err_set(err, STATUS_USAGE, "train-metrics are of logits, and '%s' has none",
+                       model->name);
+    if (options->ops == OPS_NATIVE)
+        return err_set(err, STATUS_USAGE,
+                       "ops native has no operators for train-metrics; use ops torch-eager");
+    if (options->loss == LOSS_EAGER_MODEL)
+        return err_set(err, STATUS_USAGE,
+                       "train-metrics of logits that the model has cast are not modelled; use loss "
+                       "eager");
+    return STATUS_OK;
+}
+
 /* Our own operators: of some families, and of what each of them has one way to compute. */
 static enum status refuse_native(const struct model *model, const struct plan_options *options,
                                  struct err *err)
@@ -181,7 +200,8 @@ static enum status refuse_model(const struct cut *cut, struct err *err)
                        "seq %" PRIu64 " is longer than the %" PRIu64 " positions that '%s' has "
                        "learned; give a shorter one, or a model with more positions",
                        options->seq, model->dims.positions, model->name);
-    return refuse_native(model, options, err);
+    const enum status status = refuse_metrics(model, options, err);
+    return status ? status : refuse_native(model, options, err);
 }
 
 /* The draft to blame: the one that is not the root, the later one if both are not. */

@@ -119,12 +119,13 @@ struct instr {
 };
 
 /* Phases of a step: what MARK opens and closes. X(ENUM, name) */
-#define PHASES(X)           \
-    X(INIT, "init")         \
-    X(FORWARD, "forward")   \
-    X(LOSS, "loss")         \
-    X(BACKWARD, "backward") \
-    X(OPTIMIZER, "optimizer")
+#define PHASES(X)             \
+    X(INIT, "init")           \
+    X(FORWARD, "forward")     \
+    X(LOSS, "loss")           \
+    X(BACKWARD, "backward")   \
+    X(OPTIMIZER, "optimizer") \
+    X(METRICS, "metrics")
 
 enum phase {
 #define X(id, name) PHASE_##id,
@@ -192,7 +193,7 @@ struct task {
         dtype /* what moves: of the wire, else of the result */;
     uint8_t reduction, bucket; /* the latter: of what is reduced, in the unit's layout */
     uint16_t kernels;          /* launches that the host makes for it */
-    uint16_t unit;             /* NO_UNIT: loss, optimizer, inputs */
+    uint16_t unit;             /* NO_UNIT: loss, metrics, optimizer, inputs */
     uint16_t microbatch;
     uint32_t body;  /* FORWARD, BACKWARD: in body_table.bodies; else NO_BODY */
     uint32_t frame; /* the same: in program.frames; else NO_FRAME */
@@ -268,7 +269,7 @@ struct buffer {
 /* One module run forward and backward once: which buffers its pair's boundary slots are. */
 struct frame {
     uint32_t pair;                 /* in body_table.pairs */
-    uint32_t segment;              /* in plan.segments; NO_SEGMENT for the loss */
+    uint32_t segment;              /* in plan.segments; NO_SEGMENT: of a loss or metric */
     uint32_t expanded;             /* id of the pair's slot 0 at the expanded level */
     uint32_t in, out, d_out, d_in; /* buffers, or NO_BUFFER */
     uint32_t grads;                /* in program.frame_grads: the segment's unit, its inner units */

@@ -48,6 +48,13 @@ const char *program_buffer_name(const struct program *program, uint32_t buffer,
                    b->scope == SCOPE_RUN ? -1 : b->microbatch, out);
 }
 
+/* Of a pair that no unit runs: the loss's, or a metric's. */
+static const char *pair_name(const struct program *program, uint32_t frame)
+{
+    const uint32_t pair = program->frames[frame].pair;
+    return body_kind_name((enum body_kind)program->bodies->pairs[pair].kind);
+}
+
 const char *program_task_name(const struct program *program, uint32_t task,
                               char out[PROGRAM_NAME_MAX])
 {
@@ -56,7 +63,7 @@ const char *program_task_name(const struct program *program, uint32_t task,
     if (t->frame != NO_FRAME) {
         const uint32_t segment = program->frames[t->frame].segment;
         if (segment == NO_SEGMENT)
-            snprintf(part, sizeof part, "%s", body_kind_name(BODY_LOSS));
+            snprintf(part, sizeof part, "%s", pair_name(program, t->frame));
         else
             segment_name(program, segment, part, sizeof part);
     }

@@ -220,7 +220,10 @@ static void walk_body(struct walk *w, const struct section *section, uint32_t in
     const uint32_t own = life_new(w, NO_BUFFER, p->instrs[instr].stream, w->time + 1);
     life_use(c, own, node, false, true);
     c->lives[own].died = w->time + 1;
-    if (forward) {
+    if (pair->kind == BODY_METRIC) { /* it has no backward */
+        broken_if(c, !forward || w->passed[task->frame]);
+        w->passed[task->frame] = true;
+    } else if (forward) {
         broken_if(c, w->passed[task->frame]);
         *kept = life_new(w, NO_BUFFER, p->instrs[instr].stream, w->time);
         life_use(c, *kept, node, false, true);

@@ -37,10 +37,10 @@ plan llama3-8b --units block --emit torch -o "$tmp/none/file.py"
 ok "a folder that is not there: exit code 4" is "$code" 4
 
 plan llama3-8b --units block --emit torch --pack-stream rs --host-sync model.layers.1 --loss fused \
-    --behavior unshard --allocator expandable
-ok "what no call says is a warning each" lines "$tmp/err" 5
+    --behavior unshard --allocator expandable --train-metrics 2
+ok "what no call says is a warning each" lines "$tmp/err" 6
 for word in 'behavior unshard' '--pack-stream rs' '--host-sync model.layers.1' '--loss fused' \
-    '--allocator expandable'; do
+    '--allocator expandable' '--train-metrics 2'; do
     ok "$word is said on stderr" said "$word"
     ok "$word is a comment in the code" has "# - $word"
 done

@@ -76,6 +76,46 @@ static void test_losses(void)
     }
 }
 
+/* Of whatever loss there is, behind it, a metric has logits, and lets them live. */
+static void test_metric(void)
+{
+    const uint64_t row = (uint64_t)TOKENS * WORDS;
+    struct dims dims = llama8b;
+
+    dims.vocab = WORDS;
+    for (enum loss_kind loss = 0; loss < LOSS_N; loss++) {
+        const struct body_options options = {
+            .batch = 1, .seq = TOKENS, .compute = DTYPE_BF16, .loss = loss, .train_metrics = 2};
+        const struct body_table table = default_bodies(&arch_llama, &dims, &options, &arena);
+        const struct body_pair *of_loss = &table.pairs[table.of_loss];
+        const struct body_pair *pair = &table.pairs[table.of_metric];
+        const struct body *forward = &table.bodies[pair->forward];
+        ok(!of_loss->in_dies_in_forward && !of_loss->in_dies_in_backward &&
+               !pair->in_dies_in_forward && !pair->in_dies_in_backward,
+           "loss %u and metric leave the logits to their caller", loss);
+        is_int(bytes_moved(&table, pair->forward) / row, 10,
+               "log_softmax moves 2 bytes there and back, the cast of its result 6");
+        is_int(forward->rise_bytes / row, 6, "both results are alive at once");
+        is_int((uint64_t)forward->net_bytes, 0, "and neither in the end");
+        is_int(table.bodies[pair->backward].n_tape, 0, "for no backward");
+    }
+}
+
+/* Activations of FP32 are cast by nobody, and the logits that are not cast are not freed either. */
+static void test_metric_of_fp32(void)
+{
+    const struct body_options options = {
+        .batch = 1, .seq = TOKENS, .compute = DTYPE_FP32, .train_metrics = 1};
+    const struct body_table table = default_bodies(&arch_llama, &llama8b, &options, &arena);
+    const struct body_pair *pair = &table.pairs[table.of_metric];
+    const struct body *forward = &table.bodies[pair->forward];
+
+    is_int(bytes_moved(&table, pair->forward), 8 * TOKENS * llama8b.vocab,
+           "in FP32 log_softmax moves 4 bytes there and back");
+    is_int(forward->rise_bytes, 4 * TOKENS * llama8b.vocab, "its result is all that is made");
+    is_int((uint64_t)forward->net_bytes, 0, "and given back");
+}
+
 /* ---- attention and FP8 --------------------------------------------------------------------- */
 
 static double attention_s(const struct cluster *cluster, enum attention attention, double head_dim)
@@ -322,6 +362,8 @@ int main(void)
     arena_init(&arena);
     const struct cluster h100 = open_cluster("h100-sxm"), a100 = open_cluster("a100-sxm-80g");
     test_losses();
+    test_metric();
+    test_metric_of_fp32();
     test_attention(&h100, &a100);
     test_fp32(&h100);
     test_fp8(&h100);

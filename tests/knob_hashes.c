@@ -126,6 +126,10 @@ static const struct change {
     {"--ac full", "--early-stop no", true, "blocks are computed again to their end"},
     {"--ac full", "--early-stop yes", false, "that is the default"},
     {"--ac full --ops torch-compile", "--early-stop no", false, "compiled, that end is dead code"},
+    /* what follows backward */
+    {"", "--train-metrics 1", true, "a cross entropy more"},
+    {"--train-metrics 1", "--train-metrics 2", true, "and another"},
+    {"", "--train-metrics 0", false, "that is the default"},
     {"", "--ops native", true, "other operators"},
     {"--ops native", "--keep-fp32 model.norm.* --behavior torch-2.15", true,
      "another dtype is read"},

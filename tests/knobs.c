@@ -114,6 +114,8 @@ static const struct knob {
     {"clip", "--replicas 2", "--clip 1", NULL, "one number over the shards, then all is scaled"},
     {"log-loss", "--replicas 2", "--log-loss yes", NULL,
      "the host waits for one number over all ranks"},
+    {"train-metrics", "--accum 2", "--train-metrics 2", NULL,
+     "logits and labels live on behind backward, for two cross entropies"},
     {"output-dtype", "", "--output-dtype fp32", NULL,
      "between two hooks a unit's output is cast up and down again"},
     {"host-sync", "", "--host-sync model.layers.0", NULL,

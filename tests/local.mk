@@ -624,6 +624,7 @@ EXTRA_DIST += \
 	tests/golden/knob-storage-bf16.txt \
 	tests/golden/knob-sync-fp32.txt \
 	tests/golden/knob-sync.txt \
+	tests/golden/knob-train-metrics.txt \
 	tests/golden/knob-unused-zero.txt \
 	tests/golden/llama-2-layers-fsdp1.txt \
 	tests/golden/llama-1-layer-lora.txt \

@@ -242,6 +242,39 @@ static void test_longest_step(void)
            "and the message names both");
 }
 
+/* Metrics need logits that PyTorch's operators have made, and that are not gone. */
+static void test_metrics(void)
+{
+    static const struct {
+        const char *model;
+        enum ops_profile ops;
+        enum loss_kind loss;
+        const char *says; /* NULL: it is not refused */
+    } cases[] = {
+        {"llama-tiny", OPS_TORCH_EAGER, LOSS_EAGER, NULL},
+        {"llama-tiny", OPS_TORCH_COMPILE, LOSS_COMPILED, NULL},
+        {"llama-tiny", OPS_NATIVE, LOSS_EAGER, "ops native has no operators for train-metrics"},
+        {"llama-tiny", OPS_TORCH_EAGER, LOSS_EAGER_MODEL, "use loss eager"},
+        {"copyin-500", OPS_TORCH_EAGER, LOSS_EAGER, "are of logits, and 'copyin-500' has none"},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct plan_options options = plan_rig_options("block");
+        struct model model;
+        struct plan plan;
+        struct err err = {0};
+        options.train_metrics = 1;
+        options.policy.behavior = BEHAVIOR_TORCH_PR196626;
+        options.ops = cases[i].ops;
+        options.loss = cases[i].loss;
+        const enum status opened = model_open(cases[i].model, 0, &rig.arena, &model, &err);
+        const enum status status = plan_resolve(&model, &options, &rig.arena, &plan, &err);
+        ok(!opened && status == (cases[i].says ? STATUS_USAGE : STATUS_OK) &&
+               (!cases[i].says || strstr(err.text, cases[i].says)),
+           "metrics of %s, ops %d, loss %d are %s", cases[i].model, (int)cases[i].ops,
+           (int)cases[i].loss, cases[i].says ? "refused" : "taken");
+    }
+}
+
 /* Our own operators are those of llama, gpt2 and kda, and compute in one way. */
 static void test_native(void)
 {
@@ -284,6 +317,7 @@ int main(void)
     test_no_unshard_backward();
     test_bad_counts();
     test_longest_step();
+    test_metrics();
     test_native();
     plan_rig_release(&rig);
     return tap_done();

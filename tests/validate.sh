@@ -62,6 +62,17 @@ ok "nor one that names a later release" is "$(composer bf16 fsdp1 2.5)" "--fsdp1
 ok "nor one of another page" is "$(composer bf16 fsdp1 '' 2025-01)" "--fsdp1-backward-prefetch post "
 ok "and its habits of FSDP1 are no other system's" is "$(composer bf16 fsdp2)" ""
 
+# What a table takes for an unfused loss of composer's was a fused one with two metrics behind it.
+composer_loss() { # LOSS
+    table one,p,mpt-125m,h100-sxm,8,1,2048,0.6,fsdp1,full,1,high,test,,"$1"
+    sed -i "1s/\$/,source/; 2s/\$/,mosaicml\/llm-foundry/" "$tmp/runs.csv"
+    validate --json
+    field command | grep -o -e '--\(loss\|train-metrics\) [a-z0-9]*' | tr '\n' ' '
+}
+ok "an unfused loss is fused, with metrics" is "$(composer_loss eager)" \
+    "--loss eager --loss fused --train-metrics 2 "
+ok "a fused one is that" is "$(composer_loss fused)" "--loss fused "
+
 # reasons
 table a,p,llama2-7b,h100-sxm,8,1,4096,0.5,fsdp2,full,2,high,test,, \
     b,p,llama2-8b,h100-sxm,8,1,4096,0.5,fsdp2,full,1,high,test,, \

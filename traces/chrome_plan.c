@@ -43,11 +43,9 @@ _Static_assert(sizeof(purposes) / sizeof(purposes[0]) == TASK_KIND_N, "a purpose
 
 /* The compute track shows whole units: what a phase does for one, its copies included. */
 static const char *const unit_purposes[] = {
-    [PHASE_INIT] = "init",
-    [PHASE_FORWARD] = "FSDP::forward",
-    [PHASE_LOSS] = "loss",
-    [PHASE_BACKWARD] = "FSDP::backward",
-    [PHASE_OPTIMIZER] = "Optimizer.step",
+    [PHASE_INIT] = "init",       [PHASE_FORWARD] = "FSDP::forward",
+    [PHASE_LOSS] = "loss",       [PHASE_BACKWARD] = "FSDP::backward",
+    [PHASE_METRICS] = "metrics", [PHASE_OPTIMIZER] = "Optimizer.step",
 };
 _Static_assert(sizeof(unit_purposes) / sizeof(unit_purposes[0]) == PHASE_N,
                "a purpose for each phase");
@@ -55,8 +53,8 @@ _Static_assert(sizeof(unit_purposes) / sizeof(unit_purposes[0]) == PHASE_N,
 static const char *purpose_of(const struct run_task *task, bool on_device)
 {
     const bool whole_unit = on_device && task->stream == STREAM_C && task->unit != NO_UNIT;
-    return whole_unit || task->phase == PHASE_LOSS ? unit_purposes[task->phase]
-                                                   : purposes[task->kind];
+    const bool of_logits = task->phase == PHASE_LOSS || task->phase == PHASE_METRICS;
+    return whole_unit || of_logits ? unit_purposes[task->phase] : purposes[task->kind];
 }
 
 const char *chrome_text(struct arena *arena, const char *text)

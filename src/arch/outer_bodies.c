@@ -100,6 +100,18 @@ static const struct body_row one_kernel_loss_backward[] = {
     {RUN(CROSS_ENTROPY), MOVES(PER_TOKEN(6, V)), BORN(D_LOGITS), DIES(LOGITS, ROW_LSE)},
 };
 
+/*
+ * Of a metric: a cross entropy under autocast, of logits that stay. It asks log_softmax for the dtype
+ * of the logits, which autocast then leaves alone, and nll_loss for nothing, whose input it casts.
+ */
+static const struct body_row metric[] = {
+    {RUN(LOG_SOFTMAX), MOVES(PER_TOKEN(4, V)), BORN(LOG_PROBS16)},
+    {RUN(TO), .when = WHEN_CAST, MOVES(PER_TOKEN(6, V)), BORN(LOG_PROBS)},
+    {RUN(NLL), DIES(LOG_PROBS, LOG_PROBS16)},
+};
+static const struct body_same metric_same[] = {{LOG_PROBS, LOG_PROBS16, WHEN_UNCAST},
+                                               {NO_TENSOR, NO_TENSOR, 0}};
+
 static const struct body_same loss_same[] = {{LOGITS32, LOGITS, WHEN_UNCAST},
                                              {D_LOGITS32, D_LOGITS, WHEN_UNCAST},
                                              {NO_TENSOR, NO_TENSOR, 0}};
@@ -159,6 +171,12 @@ static const struct body_part loss_parts[LOSS_N] = {
     [LOSS_COMPILED] = LOSS_PART(one_kernel_loss, one_kernel_loss_backward),
 };
 
+static const struct body_part metric_part = {
+    .forward = {BODY_ROWS(metric)},
+    .boundary = {LOGITS, NO_TENSOR, NO_TENSOR, NO_TENSOR},
+    .same = metric_same,
+};
+
 /* The caller's variable holds the input until the final norm returns. */
 static const struct body_row final_norm_end[] = {ENDS(IN)};
 
@@ -182,14 +200,17 @@ enum status outer_bodies(const struct model *model, const struct body_norm *norm
     const struct body_part *of_loss =
         dims->vocab > 0 ? &loss_parts[builder->table->options.loss] : &mean_part;
     const struct body_part final_norm = final_norm_part(norm, biased);
+    const bool has_metrics = builder->table->options.train_metrics > 0;
     const struct body_recipe recipes[] = {
         {.kind = BODY_EMBEDDING, .parts = {embedding}, .n_part = 1},
         {.kind = BODY_NORM, .parts = {&final_norm}, .n_part = 1},
         {.kind = BODY_HEAD, .parts = {&head_part}, .n_part = 1},
-        {.kind = BODY_LOSS, .parts = {of_loss}, .n_part = 1},
+        {.kind = BODY_LOSS, .parts = {of_loss}, .n_part = 1, .keeps_in = has_metrics},
+        {.kind = BODY_METRIC, .parts = {&metric_part}, .n_part = 1, .keeps_in = true},
     };
+    const size_t n = sizeof recipes / sizeof *recipes - !has_metrics;
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < sizeof recipes / sizeof *recipes && !status; i++)
+    for (size_t i = 0; i < n && !status; i++)
         status = body_builder_add(builder, &recipes[i], err);
     return status;
 }

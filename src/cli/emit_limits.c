@@ -106,6 +106,8 @@ static void add_model(const struct emit *emit)
          "--norm composite: the model's RMSNorm is made of single operators"},
         {o->loss != LOSS_EAGER,
          option_words(emit, OPTION_LOSS, "the loss is that of the training loop")},
+        {o->train_metrics > 0,
+         option_words(emit, OPTION_TRAIN_METRICS, "metrics are those of the training loop")},
         {o->attention != ATTENTION_SDPA,
          option_words(emit, OPTION_ATTENTION, "attention is what the model calls")},
         {o->linear_fp8, "--linear-dtype fp8: linear layers have to be converted before apply()"},

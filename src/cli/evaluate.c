@@ -59,9 +59,9 @@ static double body_flops(const struct program *program, const struct body_table 
         if (task->frame == NO_FRAME)
             continue;
         const uint32_t segment = program->frames[task->frame].segment;
-        const uint32_t of = segment == NO_SEGMENT
-                                ? bodies->of_loss
-                                : segment_pair(bodies, &program->plan->segments[segment]);
+        if (segment == NO_SEGMENT) /* losses and metrics multiply no matrices */
+            continue;
+        const uint32_t of = segment_pair(bodies, &program->plan->segments[segment]);
         const struct body_pair *pair = &bodies->pairs[of];
         uint32_t body = task->kind == TASK_FORWARD ? pair->forward : pair->backward;
         flops += (double)bodies->bodies[body].flops;

@@ -375,6 +375,11 @@ const struct option_info option_table[OPTION_N] = {
         .help = "cross entropy as PyTorch's operators over logits that are cast in the loss, in the "
                 "model, whose result is kept, or not at all; or as one kernel, handwritten or "
                 "compiled"},
+    [OPTION_TRAIN_METRICS] = {
+        "train-metrics", STEP & ~COMMAND_RUN, OPTION_COUNT, "N", .most = 16, .otherwise = "0",
+        .in_force = true,
+        .help = "so many cross entropies of the logits after each backward, without gradients; composer "
+                "has 2, as metrics of language models"},
     [OPTION_ATTENTION] = {
         "attention", STEP & ~COMMAND_RUN, OPTION_WORD, .words = attention_words,
         .otherwise = "sdpa", .in_force = true,

@@ -112,6 +112,7 @@ struct plan_options prepare_plan_options(const struct options *options,
     out.ops = (enum ops_profile)option_number(options, OPTION_OPS);
     out.norm = (enum norm_kind)option_number(options, OPTION_NORM);
     out.loss = (enum loss_kind)option_number(options, OPTION_LOSS);
+    out.train_metrics = option_number(options, OPTION_TRAIN_METRICS);
     out.attention = (enum attention)option_number(options, OPTION_ATTENTION);
     out.tf32 = option_number(options, OPTION_FP32_PRODUCTS);
     out.linear_fp8 = option_number(options, OPTION_LINEAR_DTYPE);

@@ -82,6 +82,7 @@ struct habit {
     const char *system;       /* of the row; "": any */
     const char *compile;      /* the same */
     const char *reduce;       /* its reduce_dtype, where it does not name its release of PyTorch */
+    const char *loss;         /* the row's */
     const char *from, *until; /* of the row's date, as text; until is left out */
     const char *option, *value;
     const char *why;

@@ -154,8 +154,8 @@ static void add_habits(struct builder *b, const struct measured_run *run)
         const struct habit *habit = &validate_habits[i];
         if (!strncmp(run->source, habit->source, strlen(habit->source)) &&
             is_any_or(habit->system, run->system) && is_any_or(habit->compile, run->compile) &&
-            is_of_its_age(habit, run) && strcmp(run->date, habit->from) >= 0 &&
-            strcmp(run->date, habit->until) < 0)
+            is_of_its_age(habit, run) && is_any_or(habit->loss, run->loss) &&
+            strcmp(run->date, habit->from) >= 0 && strcmp(run->date, habit->until) < 0)
             add(b, habit->option, habit->value);
     }
 }

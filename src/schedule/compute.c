@@ -190,19 +190,37 @@ void schedule_forward_body(struct schedule *sched, uint32_t s)
     sched->hidden = out;
 }
 
+/* What the model's last piece has made in this microbatch. */
+static uint32_t model_output(const struct schedule *sched)
+{
+    return sched->build.program->frames[sched->frames[sched->plan->n_segment - 1]].out;
+}
+
+static bool keeps_logits(const struct schedule *sched)
+{
+    return sched->plan->options.train_metrics > 0;
+}
+
+/* Of the pair of a loss or metric: it reads logits and labels, in no unit. Returns its frame. */
+static uint32_t launch_of_logits(struct schedule *sched, uint32_t of)
+{
+    const uint32_t id = build_frame(&sched->build, of, NO_SEGMENT, 0), logits = model_output(sched);
+
+    sched->build.program->frames[id].in = logits;
+    launch_body(sched, TASK_FORWARD, NO_UNIT, id, sched->bodies->pairs[of].forward);
+    build_access(&sched->build, logits, ACCESS_READ);
+    build_access(&sched->build, sched->input, ACCESS_READ);
+    return id;
+}
+
 /* Forward and backward of the loss, outside every unit. Where nothing is trained that is all. */
 uint32_t schedule_loss(struct schedule *sched)
 {
     const struct body_pair *pair = &sched->bodies->pairs[sched->bodies->of_loss];
-    const uint32_t id = build_frame(&sched->build, sched->bodies->of_loss, NO_SEGMENT, 0);
-    const uint32_t logits =
-        sched->build.program->frames[sched->frames[sched->plan->n_segment - 1]].out;
+    const uint32_t logits = model_output(sched);
 
     build_mark(&sched->build, PHASE_LOSS, false);
-    sched->build.program->frames[id].in = logits;
-    launch_body(sched, TASK_FORWARD, NO_UNIT, id, pair->forward);
-    build_access(&sched->build, logits, ACCESS_READ);
-    build_access(&sched->build, sched->input, ACCESS_READ);
+    const uint32_t id = launch_of_logits(sched, sched->bodies->of_loss);
     if (pair->in_dies_in_forward)
         build_free(&sched->build, logits, INSTR_BY_BODY);
     if (!pair->has_d_in) {
@@ -215,13 +233,33 @@ uint32_t schedule_loss(struct schedule *sched)
     sched->build.program->frames[id].d_in = d_logits;
     launch_body(sched, TASK_BACKWARD, NO_UNIT, id, pair->backward);
     build_access(&sched->build, sched->input, ACCESS_READ);
-    if (pair->in_dies_in_backward) {
+    if (pair->in_dies_in_backward || keeps_logits(sched))
         build_access(&sched->build, logits, ACCESS_READ);
+    if (pair->in_dies_in_backward)
         build_free(&sched->build, logits, INSTR_BY_BODY);
-    }
     build_access(&sched->build, d_logits, ACCESS_WRITE);
     build_mark(&sched->build, PHASE_LOSS, true);
     return d_logits;
+}
+
+/* Behind a backward its microbatch is not needed any more, but for metrics. */
+void schedule_drop_input(struct schedule *sched)
+{
+    if (!keeps_logits(sched))
+        build_free(&sched->build, sched->input, 0);
+}
+
+/* As composer has them: behind backward and its final callback, one after another. */
+void schedule_metrics(struct schedule *sched)
+{
+    if (!keeps_logits(sched))
+        return;
+    build_mark(&sched->build, PHASE_METRICS, false);
+    for (uint64_t i = 0; i < sched->plan->options.train_metrics; i++)
+        launch_of_logits(sched, sched->bodies->of_metric);
+    build_free(&sched->build, model_output(sched), 0);
+    build_free(&sched->build, sched->input, 0);
+    build_mark(&sched->build, PHASE_METRICS, true);
 }
 
 /* The gradients of a unit are one group, born member by member on the tapes of its bodies. */

@@ -130,7 +130,7 @@ static void backward(struct schedule *sched, uint32_t d_out)
     for (uint32_t u = 0; u < sched->plan->n_unit; u++)
         sched->units[u].done = false;
     sched->n_order = 0;
-    build_free(&sched->build, sched->input, 0);
+    schedule_drop_input(sched);
     build_mark(&sched->build, PHASE_BACKWARD, true);
 }
 

@@ -170,7 +170,7 @@ static void backward(struct schedule *sched, uint32_t d_out)
     build_mark(&sched->build, PHASE_BACKWARD, false);
     schedule_walk_backward(sched, d_out, pre_backward, backward_done);
     finish_backward(sched);
-    build_free(&sched->build, sched->input, 0);
+    schedule_drop_input(sched);
     build_mark(&sched->build, PHASE_BACKWARD, true);
 }
 

@@ -141,7 +141,7 @@ void schedule_each_group_backward(struct schedule *sched, uint32_t u, unit_hook 
 void schedule_walk_forward(struct schedule *sched, unit_hook *pre, unit_hook *post);
 void schedule_walk_backward(struct schedule *sched, uint32_t d_out, unit_hook *pre,
                             unit_hook *done);
-/* A section: forward, loss and backward of each microbatch, and the optimizer. */
+/* A section: forward, loss, backward and metrics of each microbatch, and the optimizer. */
 typedef void forward_pass(struct schedule *sched);
 typedef void backward_pass(struct schedule *sched, uint32_t d_out);
 void schedule_step(struct schedule *sched, enum section_id section, forward_pass *forward,
@@ -162,6 +162,8 @@ void schedule_init_lasting(struct schedule *sched);
 void schedule_input(struct schedule *sched);
 void schedule_forward_body(struct schedule *sched, uint32_t s);
 uint32_t schedule_loss(struct schedule *sched); /* returns the gradient of what it is taken of */
+void schedule_drop_input(struct schedule *sched);
+void schedule_metrics(struct schedule *sched);
 /* Returns the gradient of the segment's input, or NO_BUFFER. */
 uint32_t schedule_backward_body(struct schedule *sched, uint32_t s, uint32_t d_out);
 

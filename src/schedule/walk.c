@@ -108,6 +108,7 @@ void schedule_step(struct schedule *sched, enum section_id section, forward_pass
         sched->build.microbatch = (uint16_t)m;
         forward(sched);
         backward(sched, schedule_loss(sched));
+        schedule_metrics(sched);
     }
     sched->build.microbatch = 0;
     schedule_optimizer(sched);
