@@ -94,11 +94,13 @@ static void resolve_starts(struct replay *replay)
 }
 
 /* Of all that was issued when the host stood still, what ended then. */
-static struct cause drained(const struct engine *engine, int64_t ns)
+static struct cause drained(const struct engine *engine, const struct stop *stop)
 {
     uint32_t i = 0;
 
-    while (engine->spans[i].end_ns != ns)
+    if (stop->was_late)
+        return (struct cause){.span = NO_SPAN, .kind = CAUSE_DRAIN};
+    while (engine->spans[i].end_ns != stop->waited_ns)
         i++;
     return (struct cause){.span = i, .kind = CAUSE_DRAIN};
 }
@@ -111,8 +113,9 @@ static struct host_stop *find_stops(const struct replay *replay, struct arena *a
     for (uint32_t i = 0; i < engine->n_stop; i++) {
         const struct stop *stop = &engine->stops[i];
         const struct origin record = {.id = stop->record, .kind = ORIGIN_RECORD};
+        stops[i].waited_ns = stop->waited_ns;
         stops[i].ns = stop->ns;
-        stops[i].cause = stop->record == NO_RECORD ? drained(engine, stop->ns)
+        stops[i].cause = stop->record == NO_RECORD ? drained(engine, stop)
                                                    : resolved(replay, record, CAUSE_HOST_WAIT);
     }
     return stops;

@@ -26,9 +26,12 @@ struct cause {
 };
 #define NO_SPAN UINT32_MAX
 
-/* The host stood still until ns. */
+/*
+ * The host stood still up to waited_ns, and was busy giving memory back until ns. Without a span: it
+ * found the device idle.
+ */
 struct host_stop {
-    int64_t ns;
+    int64_t waited_ns, ns;
     struct cause cause;
 };
 

@@ -334,7 +334,9 @@ static enum status price_host(const struct pricing *p, struct prices *out, struc
     out->peak_flops = p->rates.gemm_flops;
     if ((status = cost_ns(p->rates.host_launch_s, false, &out->host_launch_ns, err)))
         return status;
-    return cost_ns(p->rates.host_all_gather_s, false, &out->host_all_gather_ns, err);
+    if ((status = cost_ns(p->rates.host_all_gather_s, false, &out->host_all_gather_ns, err)))
+        return status;
+    return cost_ns(p->rates.host_retry_s, false, &out->host_retry_ns, err);
 }
 
 /* What is no kernel's own: each of these rates by its own ranges. */

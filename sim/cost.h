@@ -36,6 +36,7 @@ struct prices {
                                      after the host's last launch */
     int64_t host_launch_ns;       /* host time of one kernel launch */
     int64_t host_all_gather_ns;   /* of a unit's unshard and wait, in place of their launches */
+    int64_t host_retry_ns;        /* of a retry of the allocator, beside its wait for the device */
     uint32_t contention_permille; /* c * 1000 */
     double peak_flops;            /* dense peak for MFU; 0 on a cluster that has prices only */
     struct tables_left left;      /* the ranges that some price lies outside of */

@@ -23,12 +23,9 @@ static void add_piece(const struct walk *walk, struct path_piece piece)
     path->at[path->n++] = piece;
 }
 
-/* The host back to where it last stood still; returns what it waited for then. */
-static struct cause walk_host(const struct walk *walk, int64_t ns)
+/* What the host issued since then. */
+static void walk_issues(const struct walk *walk, int64_t ns, int64_t since_ns)
 {
-    const struct host_stop *stop = causes_stop(walk->causes, ns);
-    const int64_t since_ns = stop && stop->ns > walk->begin_ns ? stop->ns : walk->begin_ns;
-
     while (ns > since_ns) {
         const uint32_t issued = causes_issued(walk->causes, ns);
         const int64_t launch_ns = walk->causes->spans[issued].launch_ns;
@@ -39,6 +36,34 @@ static struct cause walk_host(const struct walk *walk, int64_t ns)
                                             .on_host = true});
         ns = launch_ns;
     }
+}
+
+/* What it did with memory was for the task that it issued next. */
+static void walk_stop(const struct walk *walk, const struct host_stop *stop)
+{
+    const uint32_t before = causes_issued(walk->causes, stop->ns), next = before + 1;
+
+    add_piece(walk, (struct path_piece){.begin_ns = stop->waited_ns,
+                                        .end_ns = stop->ns,
+                                        .span = next < walk->causes->n_span ? next : before,
+                                        .held = CAUSE_DRAIN,
+                                        .on_host = true});
+}
+
+/* The host back to where it last waited for the device; returns what it waited for then. */
+static struct cause walk_host(const struct walk *walk, int64_t ns)
+{
+    const struct host_stop *stop = causes_stop(walk->causes, ns);
+
+    while (stop && stop->ns > walk->begin_ns) {
+        walk_issues(walk, ns, stop->ns);
+        walk_stop(walk, stop);
+        if (stop->cause.span != NO_SPAN || stop->cause.kind != CAUSE_DRAIN)
+            return stop->cause;
+        ns = stop->waited_ns;
+        stop = causes_stop(walk->causes, ns);
+    }
+    walk_issues(walk, ns, walk->begin_ns);
     return stop ? stop->cause : (struct cause){.span = NO_SPAN};
 }
 

@@ -118,7 +118,7 @@ static enum status engine_open(void *self, const struct program *program,
     engine->horizon_ns = engine->issue_ns = INT64_MAX;
     engine->n_span = engine->n_record = engine->n_step = engine->n_stop = 0;
     engine->open = engine->awake = 0;
-    engine->computing = false;
+    engine->computing = engine->giving_back = false;
     for (uint32_t s = 0; s < STREAM_N; s++) {
         struct queue *queue = &engine->queues[s];
         queue->n = queue->next = 0;
@@ -161,6 +161,7 @@ engine_launch(void *self, const struct launch *launch, struct err *err)
     if (all_ns > engine->left_ns)
         return out_of_range(engine, launch->task, err);
     engine->left_ns -= all_ns;
+    engine->giving_back = false;
 
     const struct span span = {
         .task = launch->task,
@@ -252,14 +253,18 @@ static inline enum status engine_wait(void *self, uint32_t event, enum stream st
     return STATUS_OK;
 }
 
-/* The host goes on at ns, or at once where that has passed. */
-static void stop_host(struct engine *engine, int64_t ns, uint32_t record)
+/* The host goes on busy_ns after ns, or after it came, where that is later. */
+static void stop_host(struct engine *engine, int64_t ns, int64_t busy_ns, uint32_t record)
 {
-    const struct stop stop = {.ns = ns, .record = record};
+    const int64_t waited_ns = later(ns, engine->host_ns);
+    const struct stop stop = {.waited_ns = waited_ns,
+                              .ns = waited_ns + busy_ns,
+                              .record = record,
+                              .was_late = ns <= engine->host_ns};
 
-    if (ns <= engine->host_ns)
+    if (stop.ns == engine->host_ns)
         return;
-    engine->host_ns = ns;
+    engine->host_ns = stop.ns;
     APPEND(engine, engine->stops, engine->n_stop, engine->cap_stop, stop);
 }
 
@@ -278,16 +283,22 @@ static enum status engine_host_wait(void *self, uint32_t event, struct err *err)
         snprintf(host, sizeof host, "the host for event %u", event);
         return engine_deadlock(engine, host, err);
     }
-    stop_host(engine, record->ns, id);
+    stop_host(engine, record->ns, 0, id);
     return STATUS_OK;
 }
 
-/* The driver takes memory back only from an idle device: the host waits for all streams. */
+/*
+ * The driver takes memory back only from an idle device: the host waits for all streams. What is
+ * given back in one go is one retry of the allocator, which has its price.
+ */
 static enum status engine_segment(void *self, const struct segment_op *op, struct err *err)
 {
     struct engine *engine = self;
+    const bool gives_back = op->act == SEGMENT_RELEASE || op->act == SEGMENT_UNMAP;
+    const bool is_retry = gives_back && !engine->giving_back;
 
-    if (op->act != SEGMENT_RELEASE && op->act != SEGMENT_UNMAP)
+    engine->giving_back = gives_back;
+    if (!gives_back)
         return STATUS_OK;
     const enum status status = engine_run_all(engine, err);
     if (status != STATUS_OK)
@@ -295,7 +306,7 @@ static enum status engine_segment(void *self, const struct segment_op *op, struc
     int64_t idle_ns = 0;
     for (uint32_t s = 0; s < STREAM_N; s++)
         idle_ns = later(idle_ns, engine->queues[s].free_ns);
-    stop_host(engine, idle_ns, NO_RECORD);
+    stop_host(engine, idle_ns, is_retry ? engine->prices->host_retry_ns : 0, NO_RECORD);
     return STATUS_OK;
 }
 

@@ -50,10 +50,14 @@ struct record {
 #define NO_RECORD UINT32_MAX
 #define NO_EVENT_ID UINT32_MAX /* of a point that nobody waits for */
 
-/* The host stood still until ns, for a record or, with NO_RECORD, for all streams. */
+/*
+ * The host stood still up to waited_ns, for a record or, with NO_RECORD, for all streams; it did not
+ * where it came later than they were done (was_late). Until ns it was busy with memory.
+ */
 struct stop {
-    int64_t ns;
+    int64_t waited_ns, ns;
     uint32_t record;
+    bool was_late;
 };
 
 /* Bits of what can wait: one a stream, one for the host. */
@@ -68,6 +72,7 @@ struct engine {
     int64_t host_ns; /* the host's clock */
     struct host_costs host;
     uint64_t left_ns; /* what may still be issued */
+    bool giving_back; /* what the host did last was to give memory back to the driver */
 
     /* What was issued. */
     struct queue queues[STREAM_N];

@@ -18,12 +18,35 @@ static void add_within(struct interval_set *set, struct arena *arena, const stru
                      end_ns < window->end_ns ? end_ns : window->end_ns);
 }
 
-static struct step_time measure(const struct program *program, const struct prices *prices,
-                                const struct engine *engine, struct arena *arena)
+/* How many of so many steps are measured, the last ones. */
+static uint32_t measured_of(uint32_t steps)
 {
+    return steps == SIMULATED_STEPS ? 1 : SETTLED_MEASURED;
+}
+
+static bool retries_late(const struct placement *placement)
+{
+    const struct place_step *step = placement ? placement_step(placement, SIMULATED_STEPS) : NULL;
+    return step && step->stats.retries > 0;
+}
+
+uint32_t step_time_retries(const struct step_time *time, const struct placement *placement)
+{
+    const uint32_t measured = measured_of(time->steps);
+    uint32_t sum = 0;
+
+    for (uint32_t i = 0; i < measured; i++)
+        sum += placement_step(placement, time->steps - i)->stats.retries;
+    return (sum + measured - 1) / measured;
+}
+
+static struct step_time measure(const struct program *program, const struct prices *prices,
+                                const struct engine *engine, uint32_t steps, struct arena *arena)
+{
+    const uint32_t measured = measured_of(steps);
     const struct interval window = {
-        .begin_ns = engine_step_end_ns(engine, SIMULATED_STEPS - 1),
-        .end_ns = engine_step_end_ns(engine, SIMULATED_STEPS),
+        .begin_ns = engine_step_end_ns(engine, steps - measured),
+        .end_ns = engine_step_end_ns(engine, steps),
     };
     struct interval_set comms[COMM_N] = {{0}}, compute = {0}; /* each in order of begin */
     uint32_t n;
@@ -44,25 +67,26 @@ static struct step_time measure(const struct program *program, const struct pric
     const int64_t overlap_ns = interval_set_common_ns(comm, &compute);
     const int64_t c = prices->contention_permille, full = 1000 + c;
     return (struct step_time){
-        .step_ns = window.end_ns - window.begin_ns,
-        .exposed_comm_ns = comm_ns - overlap_ns,
-        .comm_ns = comm_ns,
-        .contention_ns = (overlap_ns * c + full / 2) / full,
-        .compute_ns = interval_set_ns(&compute),
+        .step_ns = (window.end_ns - window.begin_ns) / measured,
+        .exposed_comm_ns = (comm_ns - overlap_ns) / measured,
+        .comm_ns = comm_ns / measured,
+        .contention_ns = (overlap_ns * c + full / 2) / full / measured,
+        .compute_ns = interval_set_ns(&compute) / measured,
+        .steps = steps,
     };
 }
 
 /* Execute on a clock, by itself or with memory beside it, and measure. */
 static enum status run(const struct program *program, const struct prices *prices,
                        const struct placement *placement, const struct backend_ops *ops,
-                       void *backend, struct engine *clock, struct arena *arena,
+                       void *backend, struct engine *clock, uint32_t steps, struct arena *arena,
                        struct step_time *out, struct err *err)
 {
     const enum status status =
-        exec_program(program, EXEC_UNIT, placement, SIMULATED_STEPS, ops, backend, err);
+        exec_program(program, EXEC_UNIT, placement, steps, ops, backend, err);
 
     if (status == STATUS_OK)
-        *out = measure(program, prices, clock, arena);
+        *out = measure(program, prices, clock, steps, arena);
     return status;
 }
 
@@ -70,9 +94,26 @@ enum status simulate(const struct program *program, const struct prices *prices,
                      const struct placement *placement, struct arena *arena, struct step_time *out,
                      struct engine **engine, struct err *err)
 {
+    const uint32_t steps = retries_late(placement) ? SETTLED_STEPS : SIMULATED_STEPS;
     struct engine *clock = engine_new(prices, arena);
     const enum status status =
-        run(program, prices, placement, &engine_backend, clock, clock, arena, out, err);
+        run(program, prices, placement, &engine_backend, clock, clock, steps, arena, out, err);
+
+    if (status == STATUS_OK && engine)
+        *engine = clock;
+    return status;
+}
+
+/* So many steps, with memory of its own beside the clock. */
+static enum status run_timed(const struct program *program, const struct prices *prices,
+                             const struct alloc_config *config, uint32_t steps, struct arena *arena,
+                             struct step_time *out, struct placement *placement,
+                             struct memory_curve *curve, struct engine **engine, struct err *err)
+{
+    struct engine *clock = engine_new(prices, arena);
+    struct timed_memory *memory = timed_memory_new(clock, config, steps, arena, placement, curve);
+    const enum status status =
+        run(program, prices, NULL, &timed_memory_backend, memory, clock, steps, arena, out, err);
 
     if (status == STATUS_OK && engine)
         *engine = clock;
@@ -84,13 +125,11 @@ enum status simulate_timed(const struct program *program, const struct prices *p
                            struct step_time *out, struct placement *placement,
                            struct memory_curve *curve, struct engine **engine, struct err *err)
 {
-    struct engine *clock = engine_new(prices, arena);
-    struct timed_memory *memory =
-        timed_memory_new(clock, config, SIMULATED_STEPS, arena, placement, curve);
-    const enum status status =
-        run(program, prices, NULL, &timed_memory_backend, memory, clock, arena, out, err);
+    const enum status status = run_timed(program, prices, config, SIMULATED_STEPS, arena, out,
+                                         placement, curve, engine, err);
 
-    if (status == STATUS_OK && engine)
-        *engine = clock;
-    return status;
+    if (status != STATUS_OK || !retries_late(placement))
+        return status;
+    return run_timed(program, prices, config, SETTLED_STEPS, arena, out, placement, curve, engine,
+                     err);
 }

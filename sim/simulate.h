@@ -1,7 +1,7 @@
 /*
  * A simulated step in numbers: price, execute on the engine, measure the third step.
  *
- * Definitions (DESIGN section 8): step = end of step 3 - end of step 2; exposed communication =
+ * Definitions (DESIGN section 8): step = end of it - end of the one before; exposed communication =
  * time with no kernel on the compute stream while a collective runs; overlap = 1 - exposed /
  * communication busy; contention = c/(1+c) * overlapped time. Times at which several collectives run
  * count once.
@@ -11,13 +11,21 @@
 
 #include "sim/timed_memory.h"
 
-enum { SIMULATED_STEPS = 3 };
+/*
+ * The third step is measured. Where the allocator retries in it that may be growing pains, or one of
+ * several steps' turn: then it is the mean of the seventh to the ninth.
+ */
+enum { SIMULATED_STEPS = 3, SETTLED_STEPS = 9, SETTLED_MEASURED = 3 };
 
 struct step_time {
     int64_t step_ns;
     int64_t exposed_comm_ns, comm_ns /* some collective runs */, contention_ns;
     int64_t compute_ns; /* busy time of stream C */
+    uint32_t steps;     /* that were simulated: the last one is measured, or the last few */
 };
+
+/* The mean of those in the measured steps, rounded up. */
+uint32_t step_time_retries(const struct step_time *time, const struct placement *placement);
 
 /*
  * placement: its retries drain the device and so cost time; NULL leaves them out. Spans of all
@@ -28,7 +36,7 @@ enum status simulate(const struct program *program, const struct prices *prices,
                      struct engine **engine, struct err *err);
 
 /*
- * The same where memory is tied to time: it is found on the way, a curve of the third step too.
+ * The same where memory is tied to time: it is found on the way, a curve of the last step too.
  * Where it does not suffice placement->out_of_memory says so.
  */
 enum status simulate_timed(const struct program *program, const struct prices *prices,

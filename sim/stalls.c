@@ -45,7 +45,8 @@ static enum stall_cause cause_on_host(const struct causes *causes, int64_t ns, i
 
     if (!stop || stop->ns < since_ns)
         return STALL_HOST;
-    *holder = stop->cause.span;
+    if (stop->cause.span != NO_SPAN)
+        *holder = stop->cause.span;
     return stop->cause.kind == CAUSE_DRAIN ? STALL_ALLOCATOR : STALL_HOST_WAIT;
 }
 

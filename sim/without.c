@@ -29,6 +29,7 @@ void without_rates(const struct cluster *cluster, enum spread spread, struct cos
         {WITHOUT_ATTENTION_RAMP, &rates->attention_s0, 0},
         {WITHOUT_HOST, &rates->host_launch_s, 0},
         {WITHOUT_HOST, &rates->host_all_gather_s, 0},
+        {WITHOUT_HOST, &rates->host_retry_s, 0},
     };
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

@@ -110,6 +110,14 @@ static enum status read_base(struct cluster_reader *r, const struct json_at *roo
     return read_text(base->json, base->name, r->arena, r->out, r->err);
 }
 
+/* What a file may leave out. */
+static void set_defaults(struct cluster *out)
+{
+    out->spare_bytes = 0;
+    out->spare_bytes_source = "not given";
+    out->host_retry_s = (struct rate){.source = "not given"};
+}
+
 static enum status read_document(const struct json_doc *doc, struct arena *arena,
                                  struct cluster *out, struct err *err)
 {
@@ -117,6 +125,7 @@ static enum status read_document(const struct json_doc *doc, struct arena *arena
     const struct json_at root = json_root(doc);
     enum status status;
 
+    set_defaults(out);
     if ((status = check_root(&r, &root)) || (status = read_base(&r, &root)) ||
         (status = cluster_read_string(&r, &root, "name", &out->name)) ||
         (status = cluster_read_string(&r, &root, "description", &out->description)) ||

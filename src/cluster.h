@@ -97,7 +97,8 @@ struct rate {
     X(straggler, "compute", "straggler_per_doubling", 1, false, 0, 0.1)         \
     X(contention, "compute", "contention", 1, false, 0, 10)                     \
     X(host_launch_s, "host", "launch_us", 1e-6, false, 0, 1e6)                  \
-    X(host_all_gather_s, "host", "all_gather_us", 1e-6, false, 0, 1e6)
+    X(host_all_gather_s, "host", "all_gather_us", 1e-6, false, 0, 1e6)          \
+    X(host_retry_s, "host", "retry_us", 1e-6, false, 0, 1e7)
 
 /* X(member, key, unit, least): single numbers of section "gpu", rounded to whole bytes or GPUs */
 #define CLUSTER_SIZES(X)                                       \
@@ -105,6 +106,7 @@ struct rate {
     X(workspace_bytes, "workspace_bytes", 1, 0)                \
     X(context_bytes, "context_gib", 1073741824.0, 0)           \
     X(communicator_bytes, "communicator_gib", 1073741824.0, 0) \
+    X(spare_bytes, "spare_gib", 1073741824.0, 0)               \
     X(max_gpus_per_node, "max_gpus_per_node", 1, 1)
 
 /* X(member, key, unit, least, most): numbers of a row of collectives, bounds as above */
@@ -156,7 +158,7 @@ static inline uint32_t collective_row_nodes(const struct collective_row *row)
  */
 struct host_profile {
     const char *name;
-    struct rate launch_s, all_gather_s;
+    struct rate launch_s, all_gather_s, retry_s;
 };
 
 /* Prices go up to this, so that no sum over a body of any length comes near 2^62. */
@@ -170,7 +172,9 @@ enum { CLUSTER_MAX_PRICE_NS = 1000000000 };
 
 /*
  * memory: of one GPU, as the driver reports it. workspace: the matrix library's, one per host
- * thread. context and communicator (the first): outside torch, together outside_bytes.
+ * thread. context and communicator (the first): outside torch, together outside_bytes. spare: what
+ * a step whose memory is tied to time has to leave beside them, or its allocator retries though one
+ * that is simulated does not. A file need not have spare_gib or the host's retry_us: they are 0 then.
  */
 struct cluster {
     const char *name, *description;

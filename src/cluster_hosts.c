@@ -23,7 +23,8 @@ static enum status read_profile(const struct cluster_reader *r, const struct jso
     if (!status)
         *out = (struct host_profile){.name = arena_strdup(r->arena, json_key(at)),
                                      .launch_s = cluster.host_launch_s,
-                                     .all_gather_s = cluster.host_all_gather_s};
+                                     .all_gather_s = cluster.host_all_gather_s,
+                                     .retry_s = cluster.host_retry_s};
     return status;
 }
 
@@ -103,6 +104,7 @@ struct cluster cluster_with_host(const struct cluster *cluster, const struct hos
 
     out.host_launch_s = profile->launch_s;
     out.host_all_gather_s = profile->all_gather_s;
+    out.host_retry_s = profile->retry_s;
     return out;
 }
 

@@ -109,7 +109,7 @@ static enum status read_size(const struct cluster_reader *r, const struct json_a
     double number;
     enum status status;
 
-    if (r->has_base && !json_has(gpu, key))
+    if (*source && !json_has(gpu, key)) /* the base's, or what stands where none is given */
         return STATUS_OK;
     if ((status = json_get(gpu, key, &at, r->err)) ||
         (status = cluster_check_object(&at, keys, LENGTH(keys), r->err)) ||
@@ -238,7 +238,7 @@ static enum status read_rate(const struct cluster_reader *r, const struct json_a
     struct json_at at;
     enum status status;
 
-    if (r->has_base && !json_has(section, field->key))
+    if (cluster_rate(r->out, field)->source && !json_has(section, field->key))
         return STATUS_OK;
     if ((status = json_get(section, field->key, &at, r->err)) ||
         (status = cluster_check_object(&at, keys, LENGTH(keys), r->err)) ||

@@ -150,15 +150,27 @@ static void test_goals(const struct sets *sets)
     ok(clear->mean <= 2.3 && clear->p90 <= 4.8 && clear->max <= 10,
        "fitted, unseen, memory to spare: mean %.2f %%, p90 %.1f, worst %.1f", clear->mean,
        clear->p90, clear->max);
-    ok(all->p90 <= 6, "near the memory limit or not: mean %.2f %%, p90 %.1f", all->mean, all->p90);
+    ok(all->mean <= 3 && all->p90 <= 6, "near the memory limit or not: mean %.2f %%, p90 %.1f",
+       all->mean, all->p90);
     ok(all->coverage >= 85, "%.0f %% lie between low and high, which are %.0f %% apart",
        all->coverage, all->width);
+}
+
+/* Of rows near the memory limit taken together a few are far off, so that they lean. */
+static void test_bias(const struct validation *validation, const char *which)
+{
+    for (uint32_t i = 0; i < validation->n_platform; i++) {
+        const struct platform_stats *stats = &validation->platforms[i];
+        if (stats->n >= VALIDATE_MIN_ROWS && strcmp(stats->platform, "near the memory limit") != 0)
+            ok(fabs(stats->bias) <= 1.5, "%s, %s: errors are %+.1f %% in the mean", which,
+               stats->platform, stats->bias);
+    }
 }
 
 /* Where a platform has some rows: its pairs of one model in order, and no lean to one side. */
 static void test_platforms(const struct sets *sets)
 {
-    const struct validation *unseen = &sets->of[SET_UNSEEN], *all = &sets->of[SET_CALIBRATED];
+    const struct validation *unseen = &sets->of[SET_UNSEEN];
 
     for (uint32_t i = 0; i < unseen->n_platform; i++) {
         const struct platform_stats *stats = &unseen->platforms[i];
@@ -166,12 +178,8 @@ static void test_platforms(const struct sets *sets)
             ok(stats->rank >= 98, "%s: %.1f %% of %u pairs are put in the right order",
                stats->platform, stats->rank, stats->n_pair);
     }
-    /* without runs near the memory limit together, of which some are slower than any model says */
-    for (uint32_t i = 0; i < all->n_platform; i++)
-        if (all->platforms[i].n >= VALIDATE_MIN_ROWS &&
-            strcmp(all->platforms[i].platform, "near the memory limit") != 0)
-            ok(fabs(all->platforms[i].bias) <= 1.5, "%s: errors are %+.1f %% in the mean",
-               all->platforms[i].platform, all->platforms[i].bias);
+    test_bias(&sets->of[SET_CALIBRATED], "calibrated");
+    test_bias(unseen, "unseen");
 }
 
 static void test_misses(const struct validation *unseen)

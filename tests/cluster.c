@@ -303,6 +303,42 @@ static void test_bad_files(struct arena *arena)
     }
 }
 
+/* Cut the member of this key out of a text, with the comma before it. */
+static void cut(char *text, const char *key)
+{
+    char *at = strstr(text, key), *end = at ? strchr(at, '}') : NULL;
+
+    while (at && at > text && *at != ',')
+        at--;
+    if (!end || *at != ',')
+        tap_bail("a test case cuts out what is not there");
+    memmove(at, end + 1, strlen(end + 1) + 1);
+}
+
+/* Files that were written before there were prices of retries. */
+static void test_optional(struct arena *arena)
+{
+    const char *json = builtin_json("h100-sxm");
+    char *text = malloc(strlen(json) + 1), path[64];
+    struct err err = {0};
+    struct cluster c;
+
+    if (!text)
+        abort();
+    strcpy(text, json);
+    is_int(open_text(text, strlen(text), arena, &c, path, &err), STATUS_OK, "h100-sxm is read");
+    ok(c.spare_bytes > 0 && c.host_retry_s.at[SPREAD_MID] > 0,
+       "it says what real runs need beside, and what retries cost");
+    cut(text, "\"spare_gib\"");
+    cut(text, "\"retry_us\"");
+    is_int(open_text(text, strlen(text), arena, &c, path, &err), STATUS_OK,
+           "a file may say neither (%s)", err.text);
+    ok(c.spare_bytes == 0 && c.host_retry_s.at[SPREAD_MID] == 0, "then it is nothing");
+    is_str(c.spare_bytes_source, "not given", "which is not given");
+    is_str(c.host_retry_s.source, "not given", "nor is the other");
+    free(text);
+}
+
 /* A file that differs from h100-sxm in one rate, of one number. */
 static enum status open_rate(const struct rate_field *field, double number, struct arena *arena,
                              struct cluster *out, char *shown, struct err *err)
@@ -549,6 +585,7 @@ int main(void)
     test_base(&arena);
     test_toy(&arena);
     test_bad_files(&arena);
+    test_optional(&arena);
     test_rate_bounds(&arena);
     test_row_bounds(&arena);
     test_row_file(&arena);

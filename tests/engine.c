@@ -27,10 +27,10 @@ static void end(struct rig *rig, const char *name, const char *const *want, uint
         is_str(rig_span(rig, i), want[i], "%s: task %u", name, i);
     rig_release(rig);
 }
-#define END(rig, name, ...)                                            \
-    do {                                                               \
-        const char *const want_[] = {__VA_ARGS__};                     \
-        end((rig), (name), want_, sizeof want_ / sizeof *want_);       \
+#define END(rig, name, ...)                                      \
+    do {                                                         \
+        const char *const want_[] = {__VA_ARGS__};               \
+        end((rig), (name), want_, sizeof want_ / sizeof *want_); \
     } while (0)
 
 /*
@@ -108,8 +108,7 @@ static void test_gather_before_reduce(void)
     rig_launch(&rig, STREAM_C, TASK_BACKWARD, 0, 100);
     rig_after(&rig, STREAM_RS, STREAM_C);
     rig_launch(&rig, STREAM_RS, TASK_REDUCE_SCATTER, 0, 300);
-    END(&rig, "backward, gather first", "0 … 50", "0 … 100", "100 … 400", "100 … 200",
-        "400 … 700");
+    END(&rig, "backward, gather first", "0 … 50", "0 … 100", "100 … 400", "100 … 200", "400 … 700");
 }
 
 /*
@@ -145,8 +144,7 @@ static void test_unit_host_cost(void)
     rig_launch(&rig, STREAM_C, TASK_COPY_OUT, 0, 5);
     rig_launch(&rig, STREAM_C, TASK_FORWARD, 0, 20);
     rig_launch(&rig, STREAM_RS, TASK_POST_REDUCE, 0, 1);
-    END(&rig, "unshard at a price of its own", "0 … 7", "40 … 60", "60 … 65", "65 … 85",
-        "60 … 61");
+    END(&rig, "unshard at a price of its own", "0 … 7", "40 … 60", "60 … 65", "65 … 85", "60 … 61");
 }
 
 /* Without that price the launches count: copy_in 10 and 20, gather 30, copy_out 40, F0 50. */
@@ -273,6 +271,34 @@ static void test_drain(enum segment_act act, const char *want)
     rig_release(&rig);
 }
 
+/*
+ * Two segments given back in one go are one retry, which costs 50: the host waits for AG (300), and
+ * issues F1 at 350. A third one, behind one that is taken, is a second retry: 400.
+ */
+static void test_retries(void)
+{
+    struct rig rig;
+    struct placed_op ops[] = {
+        {.op = {.act = SEGMENT_RELEASE}, .instr = 1},
+        {.op = {.act = SEGMENT_RELEASE}, .instr = 1},
+        {.op = {.act = SEGMENT_RESERVE}, .instr = 1},
+        {.op = {.act = SEGMENT_RELEASE}, .instr = 1},
+    };
+    begin(&rig, 0, 0, 0);
+    rig.prices.host_retry_ns = 50;
+    rig_launch(&rig, STREAM_AG, TASK_ALL_GATHER, 1, 300);
+    rig_launch(&rig, STREAM_C, TASK_FORWARD, 1, 100);
+    build_section_end(&rig.build);
+
+    struct placement placement = {.steps = {{.ops = ops, .n_op = 2}}, .n_step = 1};
+    is_int(rig_run(&rig, 1, &placement, NULL), STATUS_OK, "a step with a retry runs");
+    is_str(rig_span(&rig, 1), "350 … 450", "two segments in one go are one retry");
+    placement.steps[0].n_op = 4;
+    is_int(rig_run(&rig, 1, &placement, NULL), STATUS_OK, "and one with two");
+    is_str(rig_span(&rig, 1), "400 … 500", "what is given back later is another retry");
+    rig_release(&rig);
+}
+
 /* C waits for what AG records only after it has waited for C; between them an innocent RS. */
 static void test_deadlock(void)
 {
@@ -390,6 +416,7 @@ int main(void)
     test_drain(SEGMENT_UNMAP, "300 … 400");
     test_drain(SEGMENT_RESERVE, "100 … 200");
     test_drain(SEGMENT_MAP, "100 … 200");
+    test_retries();
     test_deadlock();
     test_wait_for_nothing();
     test_early_wait();

@@ -97,6 +97,7 @@ static void random_case_init(struct random_case *c, uint64_t *state)
     memset(c, 0, sizeof *c);
     c->wild = wild;
     rig_init(&c->rig, launch_ns, all_gather_ns, contentions[tap_below(state, 6)]);
+    c->rig.prices.host_retry_ns = tap_below(state, 2) ? 1 + (int64_t)tap_below(state, 60) : 0;
     random_comms(&c->rig.plan, state);
     for (uint32_t s = 0; s < SECTION_N; s++)
         random_section(c, (enum section_id)s, state);

@@ -70,6 +70,7 @@ static void issue_launch(struct slow_engine *slow, struct call *call)
     call->left = prices->task_ns[call->id] *
                  (task->comm != COMM_NONE ? SHARES : 1000 + prices->contention_permille);
     slow->host_busy_ns = slow->now_ns + cost;
+    slow->giving_back = false;
 }
 
 /* True where the host makes its next call now. */
@@ -84,6 +85,9 @@ static bool host_goes_on(struct slow_engine *slow)
                 return false;
         }
         call->done = true;
+        if (!slow->giving_back)
+            slow->host_busy_ns = slow->now_ns + slow->rig->prices.host_retry_ns;
+        slow->giving_back = true;
     } else if (call->op == INSTR_HOST_WAIT) {
         if (!reached(slow, slow->n_issued))
             return false;

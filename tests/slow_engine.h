@@ -15,7 +15,7 @@ enum { MAX_SCRIPT = 512 };
 struct call {
     uint32_t op, id, step; /* enum instr_op */
     enum stream stream;
-    bool drain; /* in place of op: the host waits for all */
+    bool drain; /* in place of op: the host waits for all, and gives memory back */
     int target; /* WAIT, HOST_WAIT: the RECORD it is for, or -1 */
     bool started, done;
     int64_t first_ns, last_ns; /* LAUNCH: no start before, no end before */
@@ -29,6 +29,7 @@ struct slow_engine {
     int n_call;
     int n_issued; /* the host is at this call */
     int64_t now_ns, host_busy_ns;
+    bool giving_back; /* the host has launched nothing since it did */
     bool deadlock;
 };
 

@@ -35,6 +35,7 @@ static void set_sizes(const struct calibrate_target *target, struct cluster *out
     out->max_gpus_per_node = MOST_LOCAL_RANKS;
     out->max_gpus_per_node_source = "ranks are processes";
     out->workspace_bytes_source = out->context_bytes_source = out->communicator_bytes_source = none;
+    out->spare_bytes_source = none;
 }
 
 /* One machine has no network. */
@@ -57,6 +58,7 @@ static void set_rest(struct cluster *out)
     out->fa3_derate = calibrate_value(0, other);
     out->fa4_derate = calibrate_value(0, other);
     out->triton_2023_derate = calibrate_value(0, other);
+    out->host_retry_s = calibrate_value(0, "not measured");
 }
 
 static uint32_t most_ranks(uint32_t cores)

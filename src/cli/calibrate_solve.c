@@ -22,6 +22,7 @@ static const double LEAST_WORTH = 0.3;
 struct model_row {
     struct options options;
     struct prepared prepared;
+    double retries_s; /* of the allocator: what they add to a step, which no constant changes */
 };
 
 struct model_rows {
@@ -59,8 +60,20 @@ static enum status row_predict(const struct model_row *row, const double *x, str
     if (status == STATUS_OK)
         status = simulate(program, &prices, NULL, scratch, &time, NULL, err);
     if (status == STATUS_OK)
-        *seconds = (double)time.step_ns * 1e-9;
+        *seconds = (double)time.step_ns * 1e-9 + row->retries_s;
     arena_reset(scratch);
+    return status;
+}
+
+/* What the presets predict has them, and a step without memory has not. */
+static enum status row_find_retries(const struct validated_row *of, struct arena *scratch,
+                                    struct model_row *row, struct err *err)
+{
+    static const double presets[FIT_CONSTANT_N] = {0};
+    double seconds = 0;
+    const enum status status = row_predict(row, presets, scratch, &seconds, err);
+
+    row->retries_s = of->predicted_s - seconds;
     return status;
 }
 
@@ -92,6 +105,9 @@ static enum status rows_open(struct machine_fit *fit, struct arena *arena, struc
     while (model->n < fit->n && status == STATUS_OK) {
         struct model_row *row = &model->rows[model->n];
         status = row_open(fit->rows[model->n], arena, row, err);
+        row->retries_s = 0;
+        if (status == STATUS_OK)
+            status = row_find_retries(fit->rows[model->n], &model->scratch, row, err);
         model->n++;
         fit->attention[option_number(&row->options, OPTION_ATTENTION)] = true;
     }

@@ -52,10 +52,11 @@ static enum status explain(const struct options *options, struct prepared *prepa
     if (status != STATUS_OK)
         return status;
     causes_find(report->step.engine, arena, &report->causes);
-    report->begin_ns = causes_end_ns(&report->causes, SIMULATED_STEPS - 1);
-    critical_path(&report->causes, SIMULATED_STEPS, arena, &path);
+    const uint32_t steps = report->step.time[SPREAD_MID].steps;
+    report->begin_ns = causes_end_ns(&report->causes, steps - 1);
+    critical_path(&report->causes, steps, arena, &path);
     report->path = path_sums(&report->causes, &path);
-    stalls_find(&report->causes, SIMULATED_STEPS, arena, &report->stalls);
+    stalls_find(&report->causes, steps, arena, &report->stalls);
     return remedies_try(&report->step, &report->stalls, arena, &report->trials, err);
 }
 

@@ -11,7 +11,7 @@ enum { LARGEST = 10 };
 static void find_largest(struct prepared *prepared, struct sim_report *report)
 {
     struct alive *largest;
-    report->n_largest = alive_at(&prepared->program, report->third->peak_event, LARGEST,
+    report->n_largest = alive_at(&prepared->program, report->steady->peak_event, LARGEST,
                                  &prepared->arena, &largest);
     report->largest = largest;
 }

@@ -157,13 +157,13 @@ static void count_collectives(struct prepared *prepared, struct sim_report *repo
     report->n_collective = distinct;
 }
 
-static struct alloc_config config_of(const struct sim_report *report)
+/* Of a GPU that has what is outside of torch on it. */
+static struct alloc_config config_of(const struct sim_report *report, uint64_t outside_bytes)
 {
     struct alloc_config config = alloc_config_default();
     config.expandable = option_number(report->options, OPTION_ALLOCATOR) != 0;
-    config.capacity_bytes = report->limit_bytes > report->outside_bytes
-                                ? report->limit_bytes - report->outside_bytes
-                                : 0;
+    config.capacity_bytes =
+        report->limit_bytes > outside_bytes ? report->limit_bytes - outside_bytes : 0;
     return config;
 }
 
@@ -186,7 +186,7 @@ static enum status no_address(struct prepared *prepared, const struct sim_report
 /* With what the GPU has left for torch first; without a limit where that is not enough. */
 static enum status place(struct prepared *prepared, struct sim_report *report, struct err *err)
 {
-    struct alloc_config config = config_of(report);
+    struct alloc_config config = config_of(report, report->outside_bytes);
     place_with_curve(&prepared->program, &config, &prepared->arena, &report->placement,
                      &report->curve);
     if (!report->placement.out_of_memory)
@@ -206,7 +206,51 @@ static enum status simulate_placed(struct prepared *prepared, struct sim_report 
         status = simulate(&prepared->program, &report->prices[spread], &report->placement,
                           &prepared->arena, &report->time[spread],
                           spread == SPREAD_MID ? &report->engine : NULL, err);
+    if (status == STATUS_OK)
+        report->step_retries = step_time_retries(&report->time[SPREAD_MID], &report->placement);
     return status;
+}
+
+/* A step on a GPU that has so much less; false: it does not get through there. */
+static bool simulate_on_less(struct prepared *prepared, struct sim_report *report,
+                             enum spread spread, uint64_t less_bytes)
+{
+    const struct alloc_config config = config_of(report, report->outside_bytes + less_bytes);
+    struct placement *placement = arena_array(&prepared->arena, struct placement, 1);
+    struct engine *engine;
+    struct step_time time;
+    struct err err = {0};
+
+    if (simulate_timed(&prepared->program, &report->prices[spread], &config, &prepared->arena,
+                       &time, placement, NULL, &engine, &err))
+        return false;
+    report->time[spread] = time;
+    if (spread == SPREAD_MID) {
+        report->engine = engine;
+        report->short_retries = step_time_retries(&time, placement);
+        report->short_bytes = less_bytes;
+    }
+    return true;
+}
+
+/*
+ * Ranks differ, and what streams use comes back late on any of them: a real allocator needs more than
+ * the simulated one. Where it would be short of it the times, but not memory, are those of a GPU that
+ * has so much less, or as many quarters of it as a step gets through with.
+ */
+static void simulate_short(struct prepared *prepared, struct sim_report *report, enum spread spread,
+                           const struct placement *placement)
+{
+    enum { PARTS = 4 };
+    const uint64_t spare_bytes = prepared->cluster.spare_bytes;
+    const struct alloc_config config = config_of(report, report->outside_bytes + spare_bytes);
+    const uint32_t steps = report->time[spread].steps;
+
+    if (placement_reserved_bytes(placement, steps) <= config.capacity_bytes)
+        return;
+    for (uint64_t part = PARTS; part > 0; part--)
+        if (simulate_on_less(prepared, report, spread, spare_bytes / PARTS * part))
+            return;
 }
 
 /* Memory of the mid times is the one that is reported, and said to be short. */
@@ -218,14 +262,22 @@ static enum status simulate_with_memory(struct prepared *prepared, struct sim_re
         mid ? &report->placement : arena_array(&prepared->arena, struct placement, 1);
     struct memory_curve *curve = mid ? &report->curve : NULL;
     struct engine **engine = mid ? &report->engine : NULL;
-    struct alloc_config config = config_of(report);
+    struct alloc_config config = config_of(report, report->outside_bytes);
     struct err why = {0};
     enum status status =
         simulate_timed(&prepared->program, &report->prices[spread], &config, &prepared->arena,
                        &report->time[spread], placement, curve, engine, &why);
 
+    if (status == STATUS_OK) {
+        if (mid) {
+            report->steps = report->time[spread].steps;
+            report->step_retries = step_time_retries(&report->time[spread], placement);
+        }
+        simulate_short(prepared, report, spread, placement);
+        return STATUS_OK;
+    }
     if (!placement->out_of_memory)
-        return status == STATUS_OK ? status : err_set(err, status, "%s", why.text);
+        return err_set(err, status, "%s", why.text);
     if (mid)
         note_shortage(report);
     config.capacity_bytes = ALLOC_UNLIMITED;
@@ -249,10 +301,10 @@ static enum status simulate_spreads(struct prepared *prepared, struct sim_report
 static void fill_band(struct sim_report *report)
 {
     bool expandable = option_number(report->options, OPTION_ALLOCATOR) != 0;
-    bool retried = report->third->stats.retries > 0;
+    bool retried = report->steady->stats.retries > 0;
     double low = retried ? BAND_RETRIES : expandable ? BAND_EXPANDABLE_LOW : BAND_CACHING;
     double high = retried ? BAND_RETRIES : expandable ? BAND_EXPANDABLE_HIGH : BAND_CACHING;
-    double reserved = (double)report->third->stats.peak_reserved;
+    double reserved = (double)report->steady->stats.peak_reserved;
     report->reserved_low = (uint64_t)(reserved * (1 - low));
     report->reserved_high = (uint64_t)(reserved * (1 + high));
 }
@@ -269,11 +321,11 @@ static void judge_memory(struct sim_report *report)
 {
     report->init = &report->placement.init;
     report->first = placement_step(&report->placement, 1);
-    report->third = placement_step(&report->placement, SIMULATED_STEPS);
+    report->steady = placement_step(&report->placement, report->steps);
 
     report->retries = report->init->stats.retries > 0 || report->first->stats.retries > 0 ||
-                      report->third->stats.retries > 0;
-    report->reserved_bytes = placement_reserved_bytes(&report->placement, SIMULATED_STEPS);
+                      report->steady->stats.retries > 0;
+    report->reserved_bytes = placement_reserved_bytes(&report->placement, report->steps);
     uint64_t needed = report->reserved_bytes + report->outside_bytes;
     report->fits = !report->unlimited && needed <= report->limit_bytes;
     const uint64_t size = option_given(report->options, OPTION_MEMORY)
@@ -289,7 +341,11 @@ enum status evaluate(const struct options *options, struct prepared *prepared,
                      struct sim_report *report, struct err *err)
 {
     *report = (struct sim_report){
-        .prepared = prepared, .options = options, .timed = program_is_timed(&prepared->program)};
+        .prepared = prepared,
+        .options = options,
+        .timed = program_is_timed(&prepared->program),
+        .steps = SIMULATED_STEPS,
+    };
     set_limits(prepared, report);
     count_collectives(prepared, report);
     enum status status = price_spreads(prepared, report, err);

@@ -30,7 +30,8 @@ const struct command commands[] = {
      .about =
          "Simulate one training step under FSDP2: how long it takes, how much communication "
          "is exposed, how much memory is needed and what is in it. The third step is reported, "
-         "with the memory of the first and of initialisation beside it. " MODEL_WORDS,
+         "or where the allocator retries in it the mean of later ones, with the memory of the first "
+         "and of initialisation beside it. " MODEL_WORDS,
      .operand = "model", .operand_hint = "give a name of 'unshard model list' or a config.json",
      .run = cmd_sim},
     {"plan", COMMAND_PLAN, "MODEL", "the best way to cut a model into units, or several compared",

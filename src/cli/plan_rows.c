@@ -13,7 +13,7 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
 
 static void fill_memory(const struct sim_report *report, struct plan_row *row)
 {
-    const struct place_step *steps[] = {report->init, report->first, report->third};
+    const struct place_step *steps[] = {report->init, report->first, report->steady};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         row->allocated_bytes = max_u64(row->allocated_bytes, steps[i]->stats.peak_allocated);
         row->active_bytes = max_u64(row->active_bytes, steps[i]->stats.peak_active);
@@ -30,7 +30,7 @@ static void fill_memory(const struct sim_report *report, struct plan_row *row)
 static const char *describe_peak(const struct sim_report *report, struct arena *arena)
 {
     static const char *const names[] = {"initialisation", "step 1", "step 3"};
-    const struct place_step *steps[] = {report->init, report->first, report->third};
+    const struct place_step *steps[] = {report->init, report->first, report->steady};
     unsigned most = 0, class = 0;
     for (unsigned i = 1; i < 3; i++) {
         if (steps[i]->stats.peak_allocated > steps[most]->stats.peak_allocated)

@@ -23,7 +23,7 @@ static const struct span *step_spans(const struct sim_report *report, uint32_t *
     uint32_t n_all, first = 0;
     const struct span *spans = engine_spans(report->engine, &n_all);
 
-    while (first < n_all && spans[first].step < SIMULATED_STEPS)
+    while (first < n_all && spans[first].step < report->time[SPREAD_MID].steps)
         first++;
     *n = n_all - first;
     return spans + first;
@@ -74,7 +74,8 @@ static void record_tasks(const struct sim_report *report, struct arena *arena, s
 {
     const struct program *program = program_of(report);
     const uint8_t *phases = task_phases(program, arena);
-    const int64_t origin_ns = engine_step_end_ns(report->engine, SIMULATED_STEPS - 1);
+    const uint32_t steps = report->time[SPREAD_MID].steps;
+    const int64_t origin_ns = engine_step_end_ns(report->engine, steps - 1);
     const struct span *spans = step_spans(report, &out->n_task);
 
     out->tasks = arena_array(arena, struct run_task, out->n_task);
@@ -144,7 +145,7 @@ static int64_t scaled(double value, double scale)
 static void record_metrics(const struct sim_report *report, struct run *out)
 {
     const struct step_time *mid = &report->time[SPREAD_MID];
-    const struct alloc_stats *first = &report->first->stats, *third = &report->third->stats;
+    const struct alloc_stats *first = &report->first->stats, *steady = &report->steady->stats;
     int64_t *metrics = out->metrics;
 
     metrics[RUN_METRIC_STEP_LOW] = report->time[SPREAD_LOW].step_ns;
@@ -157,16 +158,16 @@ static void record_metrics(const struct sim_report *report, struct run *out)
     metrics[RUN_METRIC_TOKENS_PER_S_PER_GPU] = scaled(report->tokens_per_s, 1e3);
     metrics[RUN_METRIC_MFU] = scaled(report->mfu_pct, 1e4);
     metrics[RUN_METRIC_HFU] = scaled(report->hfu_pct, 1e4);
-    metrics[RUN_METRIC_PEAK_ALLOCATED] = (int64_t)third->peak_allocated;
-    metrics[RUN_METRIC_PEAK_ACTIVE] = (int64_t)third->peak_active;
-    metrics[RUN_METRIC_PEAK_RESERVED] = (int64_t)third->peak_reserved;
+    metrics[RUN_METRIC_PEAK_ALLOCATED] = (int64_t)steady->peak_allocated;
+    metrics[RUN_METRIC_PEAK_ACTIVE] = (int64_t)steady->peak_active;
+    metrics[RUN_METRIC_PEAK_RESERVED] = (int64_t)steady->peak_reserved;
     metrics[RUN_METRIC_FIRST_PEAK_ALLOCATED] = (int64_t)first->peak_allocated;
     metrics[RUN_METRIC_FIRST_PEAK_RESERVED] = (int64_t)first->peak_reserved;
     metrics[RUN_METRIC_INIT_PEAK] = (int64_t)report->init->stats.peak_reserved;
     metrics[RUN_METRIC_OUTSIDE] = (int64_t)report->outside_bytes;
     metrics[RUN_METRIC_MEMORY_LIMIT] = (int64_t)report->limit_bytes;
     metrics[RUN_METRIC_FITS] = report->fits;
-    metrics[RUN_METRIC_RETRIES] = third->retries;
+    metrics[RUN_METRIC_RETRIES] = report->step_retries;
 }
 
 static const char *printed(const struct cJSON *root, struct arena *arena)
@@ -230,11 +231,11 @@ void record_run(const struct sim_report *report, enum run_kind kind, const char 
         .world = prepared->plan.world,
         .gpus_per_node = prepared->plan.gpus_per_node,
         .parameters = prepared->model.n_element,
-        .peak_phase = report->third->peak_phase,
-        .peak_unit = report->third->peak_unit,
+        .peak_phase = report->steady->peak_phase,
+        .peak_unit = report->steady->peak_unit,
     };
     for (int c = 0; c < CLASS_N; c++)
-        out->peak_by_class[c] = report->third->stats.peak_by_class[c];
+        out->peak_by_class[c] = report->steady->stats.peak_by_class[c];
     record_documents(report, arena, out);
     record_metrics(report, out);
     record_units(report, arena, out);

@@ -79,7 +79,7 @@ static void add_memory(const struct run_report *report, const struct term *term,
 
     add_title(term, "memory of a rank", out);
     text_add(out, "  %-*s%*s   peak of the steady step, as predicted\n", LABEL_COLUMNS, "allocated",
-             NUMBER_COLUMNS, text_bytes(report->sim->third->stats.peak_allocated, a));
+             NUMBER_COLUMNS, text_bytes(report->sim->steady->stats.peak_allocated, a));
     text_add(out, "  %-*s%*s   largest of all steps\n", LABEL_COLUMNS, "reserved", NUMBER_COLUMNS,
              text_bytes(report->sim->reserved_bytes, a));
     for (uint32_t i = report->real.n_check; i-- > 0;)

@@ -129,8 +129,8 @@ static void add_out_of_memory(const struct sim_report *report, struct cJSON *roo
 
 static void add_memory(const struct sim_report *report, struct cJSON *root)
 {
-    const uint64_t *pool_bytes = report->third->stats.peak_reserved_by_pool;
-    add_peaks(report, report->third, root);
+    const uint64_t *pool_bytes = report->steady->stats.peak_reserved_by_pool;
+    add_peaks(report, report->steady, root);
     add_largest(report, root);
     struct cJSON *pools = json_add_object(root, "reserved_by_pool");
     for (unsigned i = 0; i < STREAM_N; i++) {
@@ -145,7 +145,10 @@ static void add_memory(const struct sim_report *report, struct cJSON *root)
     json_add_u64(root, "memory_limit_bytes", report->limit_bytes);
     add_peaks(report, report->first, json_add_object(root, "first_step"));
     json_add_u64(root, "init_peak_bytes", report->init->stats.peak_reserved);
-    json_add_u64(root, "retries", report->third->stats.retries);
+    json_add_u64(root, "simulated_steps", report->steps);
+    json_add_u64(root, "retries", report->step_retries);
+    json_add_u64(root, "short_bytes", report->short_bytes);
+    json_add_u64(root, "short_retries", report->short_retries);
     json_add_u64(root, "period", report->placement.period);
     json_add_bool(root, "memory_as_simulated", report->timed);
 

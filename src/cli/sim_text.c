@@ -121,30 +121,37 @@ void sim_report_what_if_text(const struct sim_report *report, const struct term 
     }
 }
 
-static void add_bytes_row(const char *label, uint64_t third, uint64_t first, uint64_t init,
+static const char *step_name(uint32_t step)
+{
+    return step == SIMULATED_STEPS ? "third step" : "ninth step";
+}
+_Static_assert(SIMULATED_STEPS == 3 && SETTLED_STEPS == 9, "as they are named here");
+
+static void add_bytes_row(const char *label, uint64_t steady, uint64_t first, uint64_t init,
                           struct text *out)
 {
     char a[32], b[32], c[32];
-    text_add(out, "  %-*s%*s%*s%*s\n", LABEL_COLUMNS, label, NUMBER_COLUMNS, text_bytes(third, a),
+    text_add(out, "  %-*s%*s%*s%*s\n", LABEL_COLUMNS, label, NUMBER_COLUMNS, text_bytes(steady, a),
              NUMBER_COLUMNS, text_bytes(first, b), NUMBER_COLUMNS, text_bytes(init, c));
 }
 
 static void add_peaks(const struct sim_report *report, struct text *out)
 {
-    const struct alloc_stats *third = &report->third->stats, *first = &report->first->stats,
+    const struct alloc_stats *steady = &report->steady->stats, *first = &report->first->stats,
                              *init = &report->init->stats;
-    text_add(out, "  %-*s%*s%*s%*s\n", LABEL_COLUMNS, "", NUMBER_COLUMNS, "third step",
+    text_add(out, "  %-*s%*s%*s%*s\n", LABEL_COLUMNS, "", NUMBER_COLUMNS, step_name(report->steps),
              NUMBER_COLUMNS, "first step", NUMBER_COLUMNS, "init");
-    add_bytes_row("allocated", third->peak_allocated, first->peak_allocated, init->peak_allocated,
+    add_bytes_row("allocated", steady->peak_allocated, first->peak_allocated, init->peak_allocated,
                   out);
-    add_bytes_row("active", third->peak_active, first->peak_active, init->peak_active, out);
-    add_bytes_row("reserved", third->peak_reserved, first->peak_reserved, init->peak_reserved, out);
+    add_bytes_row("active", steady->peak_active, first->peak_active, init->peak_active, out);
+    add_bytes_row("reserved", steady->peak_reserved, first->peak_reserved, init->peak_reserved,
+                  out);
 }
 
 /* Memory freed on one stream is useless to another, so it matters who reserved it. */
 static void add_pools(const struct sim_report *report, struct text *out)
 {
-    const uint64_t *pool_bytes = report->third->stats.peak_reserved_by_pool;
+    const uint64_t *pool_bytes = report->steady->stats.peak_reserved_by_pool;
     const char *separator = "";
     char bytes[32];
     text_add(out, "  reserved by stream: ");
@@ -158,12 +165,26 @@ static void add_pools(const struct sim_report *report, struct text *out)
     text_add(out, "\n");
 }
 
+static void add_short(const struct sim_report *report, struct text *out)
+{
+    char less[32], words[160];
+
+    if (report->short_retries == 0)
+        return;
+    snprintf(words, sizeof words,
+             "real runs need more beside: with %s less there are %u, and times are those of that",
+             text_bytes(report->short_bytes, less), report->short_retries);
+    text_add(out, "    ");
+    page_wrap(words, 4, 4, out);
+}
+
 static void add_repeats(const struct sim_report *report, struct text *out)
 {
     uint32_t period = report->placement.period;
-    text_add(out, "  allocator retries in the step: %u; ", report->third->stats.retries);
+    text_add(out, "  allocator retries in the step: %u; ", report->step_retries);
     if (report->timed) {
         text_add(out, "memory as simulated: record_stream ties it to time\n");
+        add_short(report, out);
         return;
     }
     text_add(out, "addresses ");
@@ -254,7 +275,7 @@ static void add_memory(const struct sim_report *report, const struct term *term,
 
 static void add_peak(const struct sim_report *report, const struct term *term, struct text *out)
 {
-    const struct place_step *step = report->third;
+    const struct place_step *step = report->steady;
     const char *unit = sim_report_unit(report, step->peak_unit);
     char title[256], bytes[32];
     snprintf(title, sizeof title, "allocated at the peak: %s%s%s",

@@ -41,7 +41,7 @@ static double signed_error_pct(double predicted, double measured)
 /* Peaks of the step that is reported, of the kind that was measured. */
 static double peak_gib(const struct sim_report *report, const char *kind)
 {
-    const struct alloc_stats *stats = &report->third->stats;
+    const struct alloc_stats *stats = &report->steady->stats;
 
     if (!strcmp(kind, "reserved"))
         return (double)stats->peak_reserved / GIB;
