@@ -223,7 +223,7 @@ JOIN string AS members ON members.id = unit.members_id;
 --   kind             forward, backward, all_gather, reduce_scatter, ...
 --   collective       1: it communicates
 --   stream           C computes; AG, RS and AR communicate; AGI copies
---   phase            forward, loss, backward, optimizer
+--   phase            forward, loss, backward, metrics, optimizer
 --   unit, unit_name  whose it is, or NULL
 --   microbatch       from 0 on, or NULL
 --   kernels          launches that the host makes for it

@@ -27,8 +27,8 @@ struct cause {
 #define NO_SPAN UINT32_MAX
 
 /*
- * The host stood still up to waited_ns, and was busy giving memory back until ns. Without a span: it
- * found the device idle.
+ * The host stood still up to waited_ns; in a drain it was then busy with memory until ns. A drain
+ * without a span: it found the device idle.
  */
 struct host_stop {
     int64_t waited_ns, ns;

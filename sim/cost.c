@@ -147,7 +147,7 @@ static double late_stop_s(struct pricing *p, const struct body_pair *pair, uint3
 }
 
 /* Outside the model: losses and metrics. */
-static bool is_of_logits(const struct body_pair *pair)
+static bool reads_logits(const struct body_pair *pair)
 {
     return pair && (pair->kind == BODY_LOSS || pair->kind == BODY_METRIC);
 }
@@ -157,13 +157,13 @@ static enum status body_from_rates(struct pricing *p, uint32_t id, struct price 
 {
     const struct body *body = &p->program->bodies->bodies[id];
     const struct body_pair *pair = pair_of(p->program->bodies, id);
-    const bool fp8 = multiplies_in_fp8(p, pair), is_loss = is_of_logits(pair);
+    const bool fp8 = multiplies_in_fp8(p, pair), of_logits = reads_logits(pair);
     double sum_s = 0, last_s = 0;
     enum status status;
 
     for (uint32_t i = 0; i < body->n_op; i++) {
         const struct op *op = &p->program->bodies->ops[body->op + i];
-        last_s = without_op(p->cluster, op, is_loss) ? 0 : op_s(p, op, fp8);
+        last_s = without_op(p->cluster, op, of_logits) ? 0 : op_s(p, op, fp8);
         sum_s += last_s;
     }
     if (stops_late(p, fp8))

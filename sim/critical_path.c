@@ -134,13 +134,18 @@ void critical_path(const struct causes *causes, uint32_t step, struct arena *are
 
 struct path_sums path_sums(const struct causes *causes, const struct path *path)
 {
-    struct path_sums sums = {{0}, {0}};
+    struct path_sums sums = {{0}, {0}, 0};
 
     for (uint32_t i = 0; i < path->n; i++) {
         const struct path_piece *piece = &path->at[i];
         const uint8_t kind = causes->program->tasks[causes->spans[piece->span].task].kind;
-        int64_t *of_kind = piece->on_host ? sums.host_ns : sums.device_ns;
-        of_kind[kind] += piece->end_ns - piece->begin_ns;
+        const int64_t ns = piece->end_ns - piece->begin_ns;
+        if (!piece->on_host)
+            sums.device_ns[kind] += ns;
+        else if (piece->held == CAUSE_DRAIN)
+            sums.memory_ns += ns;
+        else
+            sums.host_ns[kind] += ns;
     }
     return sums;
 }

@@ -71,12 +71,19 @@ static enum status set_range(struct engine *engine, struct err *err)
     return STATUS_OK;
 }
 
-static enum status out_of_range(struct engine *engine, uint32_t task, struct err *err)
+static enum status out_of_range(const char *where, struct err *err)
 {
-    char name[PROGRAM_NAME_MAX];
-    return err_set(err, STATUS_RUN,
-                   "virtual clock out of range at task '%s': the steps would take weeks",
-                   program_task_name(engine->program, task, name));
+    return err_set(err, STATUS_RUN, "virtual clock out of range at %s: the steps would take weeks",
+                   where);
+}
+
+__attribute__((cold, noinline)) static enum status task_out_of_range(const struct engine *engine,
+                                                                     uint32_t task, struct err *err)
+{
+    char name[PROGRAM_NAME_MAX], where[PROGRAM_NAME_MAX + 8];
+
+    snprintf(where, sizeof where, "task '%s'", program_task_name(engine->program, task, name));
+    return out_of_range(where, err);
 }
 
 /* Which collectives have to split their speed; see engine.h for why. */
@@ -159,7 +166,7 @@ engine_launch(void *self, const struct launch *launch, struct err *err)
 
     assert(launch->body_op == NO_OP);
     if (all_ns > engine->left_ns)
-        return out_of_range(engine, launch->task, err);
+        return task_out_of_range(engine, launch->task, err);
     engine->left_ns -= all_ns;
     engine->giving_back = false;
 
@@ -297,16 +304,21 @@ static enum status engine_segment(void *self, const struct segment_op *op, struc
     const bool gives_back = op->act == SEGMENT_RELEASE || op->act == SEGMENT_UNMAP;
     const bool is_retry = gives_back && !engine->giving_back;
 
+    const int64_t retry_ns = is_retry ? engine->prices->host_retry_ns : 0;
+    enum status status;
+
     engine->giving_back = gives_back;
     if (!gives_back)
         return STATUS_OK;
-    const enum status status = engine_run_all(engine, err);
-    if (status != STATUS_OK)
+    if ((uint64_t)retry_ns > engine->left_ns)
+        return out_of_range("a retry of the allocator", err);
+    engine->left_ns -= (uint64_t)retry_ns;
+    if ((status = engine_run_all(engine, err)))
         return status;
     int64_t idle_ns = 0;
     for (uint32_t s = 0; s < STREAM_N; s++)
         idle_ns = later(idle_ns, engine->queues[s].free_ns);
-    stop_host(engine, idle_ns, is_retry ? engine->prices->host_retry_ns : 0, NO_RECORD);
+    stop_host(engine, idle_ns, retry_ns, NO_RECORD);
     return STATUS_OK;
 }
 

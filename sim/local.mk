@@ -51,6 +51,8 @@ sim_libsim_a_SOURCES = \
 	sim/unit_cost.h \
 	sim/what_if.c \
 	sim/what_if.h \
+	sim/withheld.c \
+	sim/withheld.h \
 	sim/without.c \
 	sim/without.h
 

@@ -18,35 +18,48 @@ static void add_within(struct interval_set *set, struct arena *arena, const stru
                      end_ns < window->end_ns ? end_ns : window->end_ns);
 }
 
-/* How many of so many steps are measured, the last ones. */
-static uint32_t measured_of(uint32_t steps)
+struct run_length {
+    uint32_t steps, measured;
+};
+static const struct run_length reported = {SIMULATED_STEPS, 1};
+static const struct run_length settled = {SETTLED_STEPS, SETTLED_MEASURED};
+
+static bool retries_from(const struct placement *placement, uint32_t step)
 {
-    return steps == SIMULATED_STEPS ? 1 : SETTLED_MEASURED;
+    bool retries = false;
+
+    for (; step <= placement->n_step; step++)
+        retries |= placement_step(placement, step)->stats.retries > 0;
+    return retries;
 }
 
-static bool retries_late(const struct placement *placement)
+/* A placement that repeats does so from the end of the steps that it has. */
+static struct run_length length_of(const struct placement *placement)
 {
-    const struct place_step *step = placement ? placement_step(placement, SIMULATED_STEPS) : NULL;
-    return step && step->stats.retries > 0;
+    if (!placement || placement->out_of_memory || !retries_from(placement, SIMULATED_STEPS))
+        return reported;
+    if (placement->period == 0)
+        return settled;
+    return (struct run_length){placement->n_step, placement->period};
 }
 
 uint32_t step_time_retries(const struct step_time *time, const struct placement *placement)
 {
-    const uint32_t measured = measured_of(time->steps);
     uint32_t sum = 0;
 
-    for (uint32_t i = 0; i < measured; i++)
+    for (uint32_t i = 0; i < time->measured; i++)
         sum += placement_step(placement, time->steps - i)->stats.retries;
-    return (sum + measured - 1) / measured;
+    return (sum + time->measured - 1) / time->measured;
 }
 
 static struct step_time measure(const struct program *program, const struct prices *prices,
-                                const struct engine *engine, uint32_t steps, struct arena *arena)
+                                const struct engine *engine, struct run_length length,
+                                struct arena *arena)
 {
-    const uint32_t measured = measured_of(steps);
+    const uint32_t measured = length.measured;
     const struct interval window = {
-        .begin_ns = engine_step_end_ns(engine, steps - measured),
-        .end_ns = engine_step_end_ns(engine, steps),
+        .begin_ns = engine_step_end_ns(engine, length.steps - measured),
+        .end_ns = engine_step_end_ns(engine, length.steps),
     };
     struct interval_set comms[COMM_N] = {{0}}, compute = {0}; /* each in order of begin */
     uint32_t n;
@@ -72,21 +85,22 @@ static struct step_time measure(const struct program *program, const struct pric
         .comm_ns = comm_ns / measured,
         .contention_ns = (overlap_ns * c + full / 2) / full / measured,
         .compute_ns = interval_set_ns(&compute) / measured,
-        .steps = steps,
+        .steps = length.steps,
+        .measured = measured,
     };
 }
 
 /* Execute on a clock, by itself or with memory beside it, and measure. */
 static enum status run(const struct program *program, const struct prices *prices,
                        const struct placement *placement, const struct backend_ops *ops,
-                       void *backend, struct engine *clock, uint32_t steps, struct arena *arena,
-                       struct step_time *out, struct err *err)
+                       void *backend, struct engine *clock, struct run_length length,
+                       struct arena *arena, struct step_time *out, struct err *err)
 {
     const enum status status =
-        exec_program(program, EXEC_UNIT, placement, steps, ops, backend, err);
+        exec_program(program, EXEC_UNIT, placement, length.steps, ops, backend, err);
 
     if (status == STATUS_OK)
-        *out = measure(program, prices, clock, steps, arena);
+        *out = measure(program, prices, clock, length, arena);
     return status;
 }
 
@@ -94,26 +108,9 @@ enum status simulate(const struct program *program, const struct prices *prices,
                      const struct placement *placement, struct arena *arena, struct step_time *out,
                      struct engine **engine, struct err *err)
 {
-    const uint32_t steps = retries_late(placement) ? SETTLED_STEPS : SIMULATED_STEPS;
     struct engine *clock = engine_new(prices, arena);
-    const enum status status =
-        run(program, prices, placement, &engine_backend, clock, clock, steps, arena, out, err);
-
-    if (status == STATUS_OK && engine)
-        *engine = clock;
-    return status;
-}
-
-/* So many steps, with memory of its own beside the clock. */
-static enum status run_timed(const struct program *program, const struct prices *prices,
-                             const struct alloc_config *config, uint32_t steps, struct arena *arena,
-                             struct step_time *out, struct placement *placement,
-                             struct memory_curve *curve, struct engine **engine, struct err *err)
-{
-    struct engine *clock = engine_new(prices, arena);
-    struct timed_memory *memory = timed_memory_new(clock, config, steps, arena, placement, curve);
-    const enum status status =
-        run(program, prices, NULL, &timed_memory_backend, memory, clock, steps, arena, out, err);
+    const enum status status = run(program, prices, placement, &engine_backend, clock, clock,
+                                   length_of(placement), arena, out, err);
 
     if (status == STATUS_OK && engine)
         *engine = clock;
@@ -125,11 +122,20 @@ enum status simulate_timed(const struct program *program, const struct prices *p
                            struct step_time *out, struct placement *placement,
                            struct memory_curve *curve, struct engine **engine, struct err *err)
 {
-    const enum status status = run_timed(program, prices, config, SIMULATED_STEPS, arena, out,
-                                         placement, curve, engine, err);
+    struct engine *clock = engine_new(prices, arena);
+    struct run_length length = reported;
+    enum status status;
 
-    if (status != STATUS_OK || !retries_late(placement))
-        return status;
-    return run_timed(program, prices, config, SETTLED_STEPS, arena, out, placement, curve, engine,
-                     err);
+    do {
+        struct timed_memory *memory =
+            timed_memory_new(clock, config, length.steps, arena, placement, curve);
+        status = run(program, prices, NULL, &timed_memory_backend, memory, clock, length, arena,
+                     out, err);
+        if (length.steps == settled.steps)
+            break;
+        length = settled;
+    } while (status == STATUS_OK && retries_from(placement, SIMULATED_STEPS));
+    if (status == STATUS_OK && engine)
+        *engine = clock;
+    return status;
 }

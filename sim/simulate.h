@@ -1,5 +1,5 @@
 /*
- * A simulated step in numbers: price, execute on the engine, measure the third step.
+ * A simulated step in numbers: price, execute on the engine, measure the reported step.
  *
  * Definitions (DESIGN section 8): step = end of it - end of the one before; exposed communication =
  * time with no kernel on the compute stream while a collective runs; overlap = 1 - exposed /
@@ -12,8 +12,9 @@
 #include "sim/timed_memory.h"
 
 /*
- * The third step is measured. Where the allocator retries in it that may be growing pains, or one of
- * several steps' turn: then it is the mean of the seventh to the ninth.
+ * The reported step is the third. Retries of the allocator in it may be growing pains, or one of
+ * several steps' turn. Then the times are the mean of the period in which a placement repeats, and
+ * where there is none, or memory is tied to time, of the last three of nine steps.
  */
 enum { SIMULATED_STEPS = 3, SETTLED_STEPS = 9, SETTLED_MEASURED = 3 };
 
@@ -21,7 +22,8 @@ struct step_time {
     int64_t step_ns;
     int64_t exposed_comm_ns, comm_ns /* some collective runs */, contention_ns;
     int64_t compute_ns; /* busy time of stream C */
-    uint32_t steps;     /* that were simulated: the last one is measured, or the last few */
+    uint32_t steps;     /* that were simulated, */
+    uint32_t measured;  /* the last so many of which all this is the mean of */
 };
 
 /* The mean of those in the measured steps, rounded up. */

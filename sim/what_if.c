@@ -100,7 +100,7 @@ enum status what_if_simulate(enum what_if what, const struct program *program,
         other = without(program, prices, is_collective, arena);
         break;
     case WHAT_IF_INFINITE_HOST:
-        other.host_launch_ns = other.host_all_gather_ns = other.host_retry_ns = 0;
+        other.host_launch_ns = other.host_all_gather_ns = 0;
         break;
     case WHAT_IF_NO_COPY:
         other = without(program, prices, is_copy, arena);

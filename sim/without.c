@@ -29,7 +29,6 @@ void without_rates(const struct cluster *cluster, enum spread spread, struct cos
         {WITHOUT_ATTENTION_RAMP, &rates->attention_s0, 0},
         {WITHOUT_HOST, &rates->host_launch_s, 0},
         {WITHOUT_HOST, &rates->host_all_gather_s, 0},
-        {WITHOUT_HOST, &rates->host_retry_s, 0},
     };
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -51,10 +50,10 @@ bool without_task(const struct cluster *cluster, const struct task *task)
            (is_without(cluster, WITHOUT_COPIES) && is_copy);
 }
 
-bool without_op(const struct cluster *cluster, const struct op *op, bool is_loss)
+bool without_op(const struct cluster *cluster, const struct op *op, bool of_logits)
 {
     const bool is_memory = op_kind_cost(op->kind) == COST_MEMORY;
 
     return (is_without(cluster, WITHOUT_ELEMENTWISE) && is_memory) ||
-           (is_without(cluster, WITHOUT_LOSS) && is_memory && is_loss);
+           (is_without(cluster, WITHOUT_LOSS) && is_memory && of_logits);
 }

@@ -44,8 +44,8 @@ static inline bool is_without(const struct cluster *cluster, enum without term)
 
 /* Rates of the cluster at this end, less the terms that are rates. */
 void without_rates(const struct cluster *cluster, enum spread spread, struct cost_rates *rates);
-/* Whether such tasks, such operators cost nothing. is_loss: of a loss's body. */
+/* Whether such tasks, such operators cost nothing. of_logits: of a loss's body, or a metric's. */
 bool without_task(const struct cluster *cluster, const struct task *task);
-bool without_op(const struct cluster *cluster, const struct op *op, bool is_loss);
+bool without_op(const struct cluster *cluster, const struct op *op, bool of_logits);
 
 #endif

@@ -286,10 +286,12 @@ enum status body_builder_add(struct body_builder *builder, const struct body_rec
     const uint32_t first = table->n_pair;
     enum status status = STATUS_OK;
 
-    if (recipe->kind == BODY_LOSS || recipe->kind == BODY_METRIC) {
-        *(recipe->kind == BODY_LOSS ? &table->of_loss : &table->of_metric) = first;
+    if (recipe->kind == BODY_LOSS)
+        table->of_loss = first;
+    if (recipe->kind == BODY_METRIC)
+        table->of_metric = first;
+    if (recipe->kind == BODY_LOSS || recipe->kind == BODY_METRIC)
         return add_pair(builder, recipe, builder->model->n_piece, err);
-    }
     for (uint32_t i = 0; i < builder->model->n_piece && !status; i++) {
         if (!is_of(builder, i, recipe))
             continue;

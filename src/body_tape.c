@@ -197,7 +197,7 @@ static void take_from_cache(struct walk *walk, const struct step *step)
  */
 static bool is_handed_on(const struct walk *walk, uint32_t slot)
 {
-    return (slot == SLOT_IN && (walk->pair.piece == 0 || walk->recipe->keeps_in)) ||
+    return (slot == SLOT_IN && (walk->pair.piece == 0 || walk->recipe->in_outlives)) ||
            slot == SLOT_OUT || slot == SLOT_D_IN || (slot == SLOT_D_OUT && walk->pair.d_in_place) ||
            (slot >= SLOT_GRAD && slot < walk_first_inner_slot(walk));
 }

@@ -113,8 +113,8 @@ static enum status read_base(struct cluster_reader *r, const struct json_at *roo
 /* What a file may leave out. */
 static void set_defaults(struct cluster *out)
 {
-    out->spare_bytes = 0;
-    out->spare_bytes_source = "not given";
+    out->headroom_bytes = 0;
+    out->headroom_bytes_source = "not given";
     out->host_retry_s = (struct rate){.source = "not given"};
 }
 

@@ -109,7 +109,7 @@ retried 1
 run validate "$tmp/runs.csv" --json
 retried "$(field predicted_s)"
 run $(field command | sed 's/^unshard //') --no-db --json
-ok "a run has retries" test "$(field short_retries)" -gt 0
+ok "a run has retries" test "$(field withheld_retries)" -gt 0
 calibrate
 ok "which are nothing that a fit makes up for" between "$(fitted gemm.derate)" 0.929 0.931
 ok "but in what it predicts" grep -q '^  errors of the fit    mean 0.0 %' "$tmp/out"

@@ -327,14 +327,14 @@ static void test_optional(struct arena *arena)
         abort();
     strcpy(text, json);
     is_int(open_text(text, strlen(text), arena, &c, path, &err), STATUS_OK, "h100-sxm is read");
-    ok(c.spare_bytes > 0 && c.host_retry_s.at[SPREAD_MID] > 0,
+    ok(c.headroom_bytes > 0 && c.host_retry_s.at[SPREAD_MID] > 0,
        "it says what real runs need beside, and what retries cost");
-    cut(text, "\"spare_gib\"");
+    cut(text, "\"headroom_gib\"");
     cut(text, "\"retry_us\"");
     is_int(open_text(text, strlen(text), arena, &c, path, &err), STATUS_OK,
            "a file may say neither (%s)", err.text);
-    ok(c.spare_bytes == 0 && c.host_retry_s.at[SPREAD_MID] == 0, "then it is nothing");
-    is_str(c.spare_bytes_source, "not given", "which is not given");
+    ok(c.headroom_bytes == 0 && c.host_retry_s.at[SPREAD_MID] == 0, "then it is nothing");
+    is_str(c.headroom_bytes_source, "not given", "which is not given");
     is_str(c.host_retry_s.source, "not given", "nor is the other");
     free(text);
 }

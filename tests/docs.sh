@@ -118,4 +118,27 @@ if command -v bash >/dev/null; then
     ok "completes the newest run" complete "last" unshard trace export l
     ok "also as the second of two" complete "last" unshard compare 1 l
 fi
+# --- README against doc/accuracy.md, which is made from public runs: a platform's fit, and what is said
+# of all runs
+accuracy=$top_srcdir/doc/accuracy.md
+sed -n '/^llmf-a100, a100-sxm-80g:/,/^```/p' "$readme" | sed '/^```/d; s#fitted/##' >"$tmp/fit"
+ok "README shows a fit" test "$(wc -l <"$tmp/fit")" -ge 8
+sed -n '/^llmf-a100, a100-sxm-80g:/,/^  llmf-a100/p' "$accuracy" >"$tmp/want"
+ok "as doc/accuracy.md has it" same "$tmp/fit" "$tmp/want"
+# figures TABLE COLUMN...: of its row "all"
+figures() {
+    grep '^| all |' "$accuracy" | sed -n "$1p" | tr -d ' ' | cut -d '|' -f "$2" | tr '|' ' '
+}
+said() { tr '\n' ' ' <"$readme" | grep -q "$1"; }
+read -r mean median inside <<END
+$(figures 1 4,5,11)
+END
+ok "the errors of built-in clusters are those of README" said \
+    "clusters are $mean % off in the mean, $median % in the median; $inside % lie between low and high"
+read -r mean p90 clear inside width <<END
+$(figures 2 4,6,9,11,12)
+END
+ok "and so are those of runs that no fit has seen" said "is then $mean % in the mean and $p90 % for nine\
+ in ten, of an interval that is $width % wide and holds $inside % of them; of those that have memory to\
+ spare $clear % in the mean"
 done_testing

@@ -80,8 +80,9 @@ static void random_section(struct random_case *c, enum section_id section, uint6
         else if (program->n_event > 0 && what < 97)
             rig_host_wait(&c->rig, random_event(c, false, state));
         if (tap_below(state, 40) == 0 && placed->n_op < MAX_DRAINS && n > 1)
-            placed->ops[placed->n_op++] =
-                (struct placed_op){.op = {.act = SEGMENT_RELEASE}, .instr = program->n_instr};
+            placed->ops[placed->n_op++] = (struct placed_op){
+                .op = {.act = tap_below(state, 3) ? SEGMENT_RELEASE : SEGMENT_RESERVE},
+                .instr = program->n_instr};
     }
     build_launch(&c->rig.build, TASK_COPY_INPUT, STREAM_C, NO_UNIT); /* what a drain may precede */
     build_section_end(&c->rig.build);
@@ -122,8 +123,10 @@ static void slow_init(struct slow_engine *slow, const struct random_case *c)
         for (uint32_t i = program->sections[section].begin; i < end; i++) {
             const struct instr *instr = &program->instrs[i];
             for (uint32_t d = 0; d < placed->n_op; d++) {
+                const bool drain = placed->ops[d].op.act == SEGMENT_RELEASE;
                 if (placed->ops[d].instr == i)
-                    slow->calls[slow->n_call++] = (struct call){.op = INSTR_N, .drain = true};
+                    slow->calls[slow->n_call++] =
+                        (struct call){.op = INSTR_N, .drain = drain, .takes = !drain};
             }
             slow->calls[slow->n_call++] = (struct call){
                 .op = instr->op, .id = instr->id, .step = step, .stream = instr->stream};

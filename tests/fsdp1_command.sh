@@ -41,13 +41,13 @@ more=$(field mid)
 
 ok "one that has more has no retries" exits 0 sim $small --system fsdp1 --memory 9.5GiB --json
 ok "where memory is as simulated" is "$(field retries)" 0
-ok "but where it has what real runs need beside" test "$(field short_retries)" -gt 0
-ok "which is said of how much" test "$(field short_bytes)" -gt 2000000000
+ok "but where it has what real runs need beside" test "$(field withheld_retries)" -gt 0
+ok "which is said of how much" test "$(field withheld_bytes)" -gt 2000000000
 ok "and makes it slower too" test "$(field mid)" -gt "$time" -a "$(field mid)" -lt "$more"
 ok "in words" exits 0 sim $small --system fsdp1 --memory 9.5GiB
 ok "as well" shown "real runs need more beside: with 2.4 GiB less there are"
 ok "far from the limit nothing is" exits 0 sim $small --system fsdp1 --memory 20GiB --json
-ok "short of anything" is "$(field short_retries)" 0
+ok "short of anything" is "$(field withheld_retries)" 0
 ok "and it is as fast as ever" is "$(field mid)" "$time"
 
 ok "both systems are plans" exits 0 plan $small --system fsdp2,fsdp1

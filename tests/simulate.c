@@ -116,34 +116,47 @@ static void test_two_communicators(void)
 }
 
 /*
- * The same step where in every third one, the first of them the third, memory is given back before
- * the forward is issued: behind both gathers, and at a price of 50.
+ * The same step where in the third one, and in those that repeat it, memory is given back before the
+ * forward is issued: behind both gathers, and at a price of 50.
  *     AG  G0 0…60 | G1 60…110
  *     C                        F 160…260
- * What is measured is the mean of three steps, in which that is once.
  */
 static void test_settled(void)
 {
-    struct rig rig;
-    struct step_time step;
-    struct err err = {0};
-    struct placed_op op = {.op = {.act = SEGMENT_RELEASE}};
-    struct placement placement = {.n_step = 3, .period = 3};
+    static const struct {
+        uint32_t n_step, period, steps, measured;
+        int64_t step_ns, exposed_ns;
+    } cases[] = {
+        {3, 1, 3, 1, 260, 110},                                /* all have it */
+        {3, 2, 3, 2, (172 + 260) / 2, (60 + 110) / 2},         /* every second one */
+        {4, 3, 4, 3, (2 * 172 + 260) / 3, (2 * 60 + 110) / 3}, /* every third one */
+        {4, 1, 4, 1, 172, 60},                                 /* none but that */
+        {3, 0, SETTLED_STEPS, SETTLED_MEASURED, 260, 110},     /* nobody knows */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct rig rig;
+        struct step_time step;
+        struct err err = {0};
+        struct placed_op op = {.op = {.act = SEGMENT_RELEASE}};
+        struct placement placement = {.n_step = cases[i].n_step, .period = cases[i].period};
 
-    rig_init(&rig, 0, 0, 300);
-    rig.prices.host_retry_ns = 50;
-    build_step(&rig, SECTION_FIRST);
-    build_step(&rig, SECTION_STEADY);
-    op.instr = rig.program.sections[SECTION_STEADY].begin + 4;
-    placement.steps[2] = (struct place_step){.ops = &op, .n_op = 1, .stats = {.retries = 1}};
-    is_int(simulate(&rig.program, &rig.prices, &placement, &rig.arena, &step, NULL, &err),
-           STATUS_OK, "steps of which every third one has a retry are simulated");
-    is_int(step.steps, SETTLED_STEPS, "up to where they have settled");
-    is_int(step.step_ns, (2 * 172 + 260) / 3, "a step is the mean of three");
-    is_int(step.comm_ns, 110, "so is communication");
-    is_int(step.exposed_comm_ns, (2 * 60 + 110) / 3, "and what is exposed of it");
-    is_int(step_time_retries(&step, &placement), 1, "a third of a retry is one");
-    rig_release(&rig);
+        rig_init(&rig, 0, 0, 300);
+        rig.prices.host_retry_ns = 50;
+        build_step(&rig, SECTION_FIRST);
+        build_step(&rig, SECTION_STEADY);
+        op.instr = rig.program.sections[SECTION_STEADY].begin + 4;
+        placement.steps[2] = (struct place_step){.ops = &op, .n_op = 1, .stats = {.retries = 1}};
+        is_int(simulate(&rig.program, &rig.prices, &placement, &rig.arena, &step, NULL, &err),
+               STATUS_OK, "retries in a period of %u are simulated", cases[i].period);
+        ok(step.steps == cases[i].steps && step.measured == cases[i].measured,
+           "up to step %u, of which %u are measured", cases[i].steps, cases[i].measured);
+        is_int(step.step_ns, cases[i].step_ns, "a step is their mean");
+        is_int(step.comm_ns, 110, "so is communication");
+        is_int(step.exposed_comm_ns, cases[i].exposed_ns, "and what is exposed of it");
+        is_int(step_time_retries(&step, &placement), cases[i].step_ns > 172,
+               "a share of a retry is one");
+        rig_release(&rig);
+    }
 }
 
 /* The gather of step 3 begins beside the optimizer of step 2: 50 of its 60 are in the window. */

@@ -88,6 +88,9 @@ static bool host_goes_on(struct slow_engine *slow)
         if (!slow->giving_back)
             slow->host_busy_ns = slow->now_ns + slow->rig->prices.host_retry_ns;
         slow->giving_back = true;
+    } else if (call->takes) {
+        slow->giving_back = false;
+        call->done = true;
     } else if (call->op == INSTR_HOST_WAIT) {
         if (!reached(slow, slow->n_issued))
             return false;

@@ -16,6 +16,7 @@ struct call {
     uint32_t op, id, step; /* enum instr_op */
     enum stream stream;
     bool drain; /* in place of op: the host waits for all, and gives memory back */
+    bool takes; /* in place of op: it takes some */
     int target; /* WAIT, HOST_WAIT: the RECORD it is for, or -1 */
     bool started, done;
     int64_t first_ns, last_ns; /* LAUNCH: no start before, no end before */
@@ -29,7 +30,7 @@ struct slow_engine {
     int n_call;
     int n_issued; /* the host is at this call */
     int64_t now_ns, host_busy_ns;
-    bool giving_back; /* the host has launched nothing since it did */
+    bool giving_back; /* the host has launched and taken nothing since it did */
     bool deadlock;
 };
 

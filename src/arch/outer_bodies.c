@@ -205,12 +205,14 @@ enum status outer_bodies(const struct model *model, const struct body_norm *norm
         {.kind = BODY_EMBEDDING, .parts = {embedding}, .n_part = 1},
         {.kind = BODY_NORM, .parts = {&final_norm}, .n_part = 1},
         {.kind = BODY_HEAD, .parts = {&head_part}, .n_part = 1},
-        {.kind = BODY_LOSS, .parts = {of_loss}, .n_part = 1, .keeps_in = has_metrics},
-        {.kind = BODY_METRIC, .parts = {&metric_part}, .n_part = 1, .keeps_in = true},
+        {.kind = BODY_LOSS, .parts = {of_loss}, .n_part = 1, .in_outlives = has_metrics},
     };
-    const size_t n = sizeof recipes / sizeof *recipes - !has_metrics;
+    const struct body_recipe of_metric = {
+        .kind = BODY_METRIC, .parts = {&metric_part}, .n_part = 1, .in_outlives = true};
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < n && !status; i++)
+    for (size_t i = 0; i < sizeof recipes / sizeof *recipes && !status; i++)
         status = body_builder_add(builder, &recipes[i], err);
+    if (!status && has_metrics)
+        status = body_builder_add(builder, &of_metric, err);
     return status;
 }

@@ -35,7 +35,7 @@ static void set_sizes(const struct calibrate_target *target, struct cluster *out
     out->max_gpus_per_node = MOST_LOCAL_RANKS;
     out->max_gpus_per_node_source = "ranks are processes";
     out->workspace_bytes_source = out->context_bytes_source = out->communicator_bytes_source = none;
-    out->spare_bytes_source = none;
+    out->headroom_bytes_source = none;
 }
 
 /* One machine has no network. */

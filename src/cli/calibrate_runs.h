@@ -2,8 +2,8 @@
  * Constants of a cluster from measured runs of it: one machine of a table at a time.
  *
  * Rows of the test split and of low trust are never fitted. A row is simulated as `unshard sim` does,
- * but without retries of the allocator, which runs near the memory limit had and no rate explains;
- * such rows weigh a quarter.
+ * but that retries of the allocator add what they do by the presets, whatever constants become. Rows
+ * near the memory limit weigh a quarter.
  */
 #ifndef SRC_CLI_CALIBRATE_RUNS_H
 #define SRC_CLI_CALIBRATE_RUNS_H

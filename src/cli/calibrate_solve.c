@@ -22,7 +22,7 @@ static const double LEAST_WORTH = 0.3;
 struct model_row {
     struct options options;
     struct prepared prepared;
-    double retries_s; /* of the allocator: what they add to a step, which no constant changes */
+    double retries_s; /* of the allocator: what they add to a step by the presets */
 };
 
 struct model_rows {
@@ -65,7 +65,10 @@ static enum status row_predict(const struct model_row *row, const double *x, str
     return status;
 }
 
-/* What the presets predict has them, and a step without memory has not. */
+/*
+ * What the presets predict has them, and a step without memory has not. Under FSDP1 how many there are
+ * depends on times, which constants do change: that is left out.
+ */
 static enum status row_find_retries(const struct validated_row *of, struct arena *scratch,
                                     struct model_row *row, struct err *err)
 {

@@ -29,22 +29,30 @@ static enum status price_spreads(struct prepared *prepared, struct sim_report *r
     return STATUS_OK;
 }
 
+/*
+ * Where memory is tied to time, of a step without memory: what that gains the whole step is taken to
+ * gain too, with as many retries.
+ */
 static enum status simulate_brackets(struct prepared *prepared, struct sim_report *report,
                                      struct err *err)
 {
+    const struct placement *placement = report->timed ? NULL : &report->placement;
+    const struct prices *prices = &report->prices[SPREAD_MID];
+    const struct program *program = &prepared->program;
+    struct step_time base = report->time[SPREAD_MID], time;
+    enum status status = STATUS_OK;
+
     report->what_if = option_number(report->options, OPTION_WHAT_IF);
-    for (unsigned what = 0; what < WHAT_IF_N; what++) {
-        struct step_time time;
+    if (report->timed && report->what_if != 0)
+        status = simulate(program, prices, NULL, &prepared->arena, &base, NULL, err);
+    for (unsigned what = 0; what < WHAT_IF_N && status == STATUS_OK; what++) {
         if (!(report->what_if >> what & 1))
             continue;
-        enum status status = what_if_simulate(
-            (enum what_if)what, &prepared->program, &report->prices[SPREAD_MID],
-            report->timed ? NULL : &report->placement, &prepared->arena, &time, err);
-        if (status != STATUS_OK)
-            return status;
-        report->what_if_ns[what] = time.step_ns;
+        status = what_if_simulate((enum what_if)what, program, prices, placement, &prepared->arena,
+                                  &time, err);
+        report->what_if_ns[what] = report->time[SPREAD_MID].step_ns - (base.step_ns - time.step_ns);
     }
-    return STATUS_OK;
+    return status;
 }
 
 /* Of all bodies that a step runs, in FLOP. */
@@ -157,13 +165,13 @@ static void count_collectives(struct prepared *prepared, struct sim_report *repo
     report->n_collective = distinct;
 }
 
-/* Of a GPU that has what is outside of torch on it. */
-static struct alloc_config config_of(const struct sim_report *report, uint64_t outside_bytes)
+static struct alloc_config config_of(const struct sim_report *report)
 {
     struct alloc_config config = alloc_config_default();
     config.expandable = option_number(report->options, OPTION_ALLOCATOR) != 0;
-    config.capacity_bytes =
-        report->limit_bytes > outside_bytes ? report->limit_bytes - outside_bytes : 0;
+    config.capacity_bytes = report->limit_bytes > report->outside_bytes
+                                ? report->limit_bytes - report->outside_bytes
+                                : 0;
     return config;
 }
 
@@ -186,7 +194,7 @@ static enum status no_address(struct prepared *prepared, const struct sim_report
 /* With what the GPU has left for torch first; without a limit where that is not enough. */
 static enum status place(struct prepared *prepared, struct sim_report *report, struct err *err)
 {
-    struct alloc_config config = config_of(report, report->outside_bytes);
+    struct alloc_config config = config_of(report);
     place_with_curve(&prepared->program, &config, &prepared->arena, &report->placement,
                      &report->curve);
     if (!report->placement.out_of_memory)
@@ -211,73 +219,24 @@ static enum status simulate_placed(struct prepared *prepared, struct sim_report 
     return status;
 }
 
-/* A step on a GPU that has so much less; false: it does not get through there. */
-static bool simulate_on_less(struct prepared *prepared, struct sim_report *report,
-                             enum spread spread, uint64_t less_bytes)
-{
-    const struct alloc_config config = config_of(report, report->outside_bytes + less_bytes);
-    struct placement *placement = arena_array(&prepared->arena, struct placement, 1);
-    struct engine *engine;
-    struct step_time time;
-    struct err err = {0};
-
-    if (simulate_timed(&prepared->program, &report->prices[spread], &config, &prepared->arena,
-                       &time, placement, NULL, &engine, &err))
-        return false;
-    report->time[spread] = time;
-    if (spread == SPREAD_MID) {
-        report->engine = engine;
-        report->short_retries = step_time_retries(&time, placement);
-        report->short_bytes = less_bytes;
-    }
-    return true;
-}
-
-/*
- * Ranks differ, and what streams use comes back late on any of them: a real allocator needs more than
- * the simulated one. Where it would be short of it the times, but not memory, are those of a GPU that
- * has so much less, or as many quarters of it as a step gets through with.
- */
-static void simulate_short(struct prepared *prepared, struct sim_report *report, enum spread spread,
-                           const struct placement *placement)
-{
-    enum { PARTS = 4 };
-    const uint64_t spare_bytes = prepared->cluster.spare_bytes;
-    const struct alloc_config config = config_of(report, report->outside_bytes + spare_bytes);
-    const uint32_t steps = report->time[spread].steps;
-
-    if (placement_reserved_bytes(placement, steps) <= config.capacity_bytes)
-        return;
-    for (uint64_t part = PARTS; part > 0; part--)
-        if (simulate_on_less(prepared, report, spread, spare_bytes / PARTS * part))
-            return;
-}
-
 /* Memory of the mid times is the one that is reported, and said to be short. */
 static enum status simulate_with_memory(struct prepared *prepared, struct sim_report *report,
-                                        enum spread spread, struct err *err)
+                                        enum spread spread, bool *fits, struct err *err)
 {
     const bool mid = spread == SPREAD_MID;
     struct placement *placement =
         mid ? &report->placement : arena_array(&prepared->arena, struct placement, 1);
     struct memory_curve *curve = mid ? &report->curve : NULL;
     struct engine **engine = mid ? &report->engine : NULL;
-    struct alloc_config config = config_of(report, report->outside_bytes);
+    struct alloc_config config = config_of(report);
     struct err why = {0};
     enum status status =
         simulate_timed(&prepared->program, &report->prices[spread], &config, &prepared->arena,
                        &report->time[spread], placement, curve, engine, &why);
 
-    if (status == STATUS_OK) {
-        if (mid) {
-            report->steps = report->time[spread].steps;
-            report->step_retries = step_time_retries(&report->time[spread], placement);
-        }
-        simulate_short(prepared, report, spread, placement);
-        return STATUS_OK;
-    }
-    if (!placement->out_of_memory)
-        return err_set(err, status, "%s", why.text);
+    *fits = !placement->out_of_memory;
+    if (*fits)
+        return status == STATUS_OK ? status : err_set(err, status, "%s", why.text);
     if (mid)
         note_shortage(report);
     config.capacity_bytes = ALLOC_UNLIMITED;
@@ -286,15 +245,63 @@ static enum status simulate_with_memory(struct prepared *prepared, struct sim_re
     return placement->out_of_memory ? no_address(prepared, report, err) : status;
 }
 
+/* Mid says how much is withheld; the others as much of it as they get through without. */
+static enum status withhold(struct prepared *prepared, struct sim_report *report,
+                            enum spread spread, struct err *err)
+{
+    const bool mid = spread == SPREAD_MID;
+    const uint64_t headroom_bytes = prepared->cluster.headroom_bytes;
+    const uint64_t most_bytes = mid ? headroom_bytes : report->withheld.bytes;
+    const struct alloc_config config = config_of(report);
+    struct withheld of_spread;
+
+    if (most_bytes == 0 ||
+        placement_reserved_bytes(&report->placement, report->steps) + headroom_bytes <=
+            config.capacity_bytes)
+        return STATUS_OK;
+    return simulate_withheld(&prepared->program, &report->prices[spread], &config, most_bytes,
+                             &prepared->arena, &report->time[spread], mid ? &report->engine : NULL,
+                             mid ? &report->withheld : &of_spread, err);
+}
+
+static enum status simulate_timed_spread(struct prepared *prepared, struct sim_report *report,
+                                         enum spread spread, struct err *err)
+{
+    bool fits;
+    const enum status status = simulate_with_memory(prepared, report, spread, &fits, err);
+
+    if (status != STATUS_OK)
+        return status;
+    if (spread == SPREAD_MID) {
+        report->steps = report->time[spread].steps;
+        report->step_retries = step_time_retries(&report->time[spread], &report->placement);
+    }
+    return fits ? withhold(prepared, report, spread, err) : STATUS_OK;
+}
+
+/* How often the allocator retries depends on times, not always the way that they go. */
+static void put_in_order(struct step_time time[SPREAD_N])
+{
+    const int64_t mid_ns = time[SPREAD_MID].step_ns;
+
+    if (time[SPREAD_LOW].step_ns > mid_ns)
+        time[SPREAD_LOW].step_ns = mid_ns;
+    if (time[SPREAD_HIGH].step_ns < mid_ns)
+        time[SPREAD_HIGH].step_ns = mid_ns;
+}
+
 static enum status simulate_spreads(struct prepared *prepared, struct sim_report *report,
                                     struct err *err)
 {
+    static const enum spread mid_first[SPREAD_N] = {SPREAD_MID, SPREAD_LOW, SPREAD_HIGH};
     enum status status = STATUS_OK;
 
     if (!report->timed)
         return simulate_placed(prepared, report, err);
-    for (unsigned spread = 0; spread < SPREAD_N && status == STATUS_OK; spread++)
-        status = simulate_with_memory(prepared, report, (enum spread)spread, err);
+    for (unsigned i = 0; i < SPREAD_N && status == STATUS_OK; i++)
+        status = simulate_timed_spread(prepared, report, mid_first[i], err);
+    if (status == STATUS_OK)
+        put_in_order(report->time);
     return status;
 }
 

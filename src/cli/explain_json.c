@@ -32,6 +32,7 @@ static void add_subject(const struct explain_report *report, struct cJSON *root)
     json_add_int(step, "low", time[SPREAD_LOW].step_ns);
     json_add_int(step, "mid", time[SPREAD_MID].step_ns);
     json_add_int(step, "high", time[SPREAD_HIGH].step_ns);
+    json_add_int(root, "explained_ns", report->end_ns - report->begin_ns);
 }
 
 static void add_kinds(const int64_t *ns, const char *key, struct cJSON *parent)
@@ -92,6 +93,7 @@ void explain_report_json(const struct explain_report *report, struct text *out)
     struct cJSON *path = json_add_object(root, "critical_path");
     add_kinds(report->path.device_ns, "device_ns", path);
     add_kinds(report->path.host_ns, "host_ns", path);
+    json_add_int(path, "retries_ns", report->path.memory_ns);
     json_add_int(root, "idle_ns", report->stalls.idle_ns);
     add_parts(report->stalls.by_cause_ns, "idle_by_cause_ns", root);
     add_stalls(report, root);

@@ -1,7 +1,7 @@
 /*
  * Why a step takes as long as it does, with everything that is said about it, and its two shapes.
  *
- * Of the third step at mid prices. Both shapes are made from this struct alone.
+ * Of the last step that the mid times are of. Both shapes are made from this struct alone.
  */
 #ifndef SRC_CLI_EXPLAIN_REPORT_H
 #define SRC_CLI_EXPLAIN_REPORT_H
@@ -19,7 +19,7 @@ struct explain_report {
     struct path_sums path;
     struct stalls stalls;
     struct trials trials;
-    int64_t begin_ns; /* of the step, on the clock of spans and stalls */
+    int64_t begin_ns, end_ns; /* of the step, on the clock of spans and stalls */
 };
 
 /* The name of a span's task; of NO_SPAN "the end of the step". Returns name, or that. */

@@ -9,7 +9,7 @@
 #include "src/cli/page.h"
 
 enum { LABEL_COLUMNS = 24, NUMBER_COLUMNS = 12, BAR_COLUMNS = 30 };
-enum { PART_N = 2 * TASK_KIND_N };
+enum { PART_N = 2 * TASK_KIND_N + 1 };
 
 /* Time of one kind, on the device or on the host. */
 struct part {
@@ -32,7 +32,7 @@ static void add_title(const struct term *term, const char *title, struct text *o
 
 static void add_share(const struct explain_report *report, int64_t ns, struct text *out)
 {
-    const int64_t step_ns = report->step.time[SPREAD_MID].step_ns;
+    const int64_t step_ns = report->end_ns - report->begin_ns;
     char time[32];
     text_add(out, "%*s%7.1f %%", NUMBER_COLUMNS, text_ns(ns, time),
              step_ns > 0 ? 100 * (double)ns / (double)step_ns : 0);
@@ -49,6 +49,9 @@ static void add_head(const struct explain_report *report, const struct term *ter
     page_head(report->step.prepared, report->step.options, units, term, out);
     text_add(out, "\na step takes %s (%s to %s)\n", text_ns(time[SPREAD_MID].step_ns, mid),
              text_ns(time[SPREAD_LOW].step_ns, low), text_ns(time[SPREAD_HIGH].step_ns, high));
+    if (time[SPREAD_MID].measured > 1)
+        text_add(out, "that is the mean of %" PRIu32 " steps; the last, which follows, takes %s\n",
+                 time[SPREAD_MID].measured, text_ns(report->end_ns - report->begin_ns, mid));
 }
 
 /* The longest first, equal ones in the order in which they were listed: there the device leads. */
@@ -68,6 +71,7 @@ static void add_path(const struct explain_report *report, const struct term *ter
         parts[kind] = (struct part){"", name, report->path.device_ns[kind]};
         parts[TASK_KIND_N + kind] = (struct part){"host: ", name, report->path.host_ns[kind]};
     }
+    parts[PART_N - 1] = (struct part){"host: ", "retries", report->path.memory_ns};
     qsort(parts, PART_N, sizeof *parts, compare_parts);
     add_title(term, "critical path, by what it goes through", out);
     for (unsigned i = 0; i < PART_N && parts[i].ns > 0; i++) {
@@ -75,7 +79,7 @@ static void add_path(const struct explain_report *report, const struct term *ter
         snprintf(label, sizeof label, "%s%s", parts[i].where, parts[i].name);
         text_add(out, "  %-*s", LABEL_COLUMNS, label);
         add_share(report, parts[i].ns, out);
-        term_bar(term, (uint64_t)parts[i].ns, (uint64_t)report->step.time[SPREAD_MID].step_ns,
+        term_bar(term, (uint64_t)parts[i].ns, (uint64_t)(report->end_ns - report->begin_ns),
                  BAR_COLUMNS, out);
         text_add(out, "\n");
     }

@@ -29,9 +29,9 @@ const struct command commands[] = {
     {"sim", COMMAND_SIM, "MODEL", "simulate a training step: its time, its memory, does it fit",
      .about =
          "Simulate one training step under FSDP2: how long it takes, how much communication "
-         "is exposed, how much memory is needed and what is in it. The third step is reported, "
-         "or where the allocator retries in it the mean of later ones, with the memory of the first "
-         "and of initialisation beside it. " MODEL_WORDS,
+         "is exposed, how much memory is needed and what is in it. The third step is reported "
+         "(the mean of several where the allocator retries), with the memory of the first and of "
+         "initialisation beside it. " MODEL_WORDS,
      .operand = "model", .operand_hint = "give a name of 'unshard model list' or a config.json",
      .run = cmd_sim},
     {"plan", COMMAND_PLAN, "MODEL", "the best way to cut a model into units, or several compared",

@@ -28,13 +28,14 @@ struct plan_row {
     struct paired_shift shift; /* what is uncertain about that, group by group */
     int64_t exposed_ns;
     double overlap_pct; /* NAN without communication */
-    /* the highest of initialisation, first and third step; total has what is outside torch */
+    /* the highest of initialisation, first and reported step; total has what is outside torch */
     uint64_t allocated_bytes, active_bytes, reserved_bytes, total_bytes;
     uint64_t moved_bytes; /* of all collectives of a step */
     uint32_t n_unit, n_collective;
     struct packing packing;
     bool fits, near_limit, may_not_fit;
     bool retries;     /* as in struct sim_report */
+    bool withheld;    /* its times are of a GPU that has less (sim/withheld.h) */
     const char *peak; /* which moment and class make it as large as it is */
 
     struct cJSON *json; /* the row but for where it stands, or NULL where nobody asked */

@@ -22,6 +22,7 @@ static void fill_memory(const struct sim_report *report, struct plan_row *row)
     row->total_bytes = report->reserved_bytes + report->outside_bytes;
     row->fits = report->fits;
     row->retries = report->retries;
+    row->withheld = report->withheld.bytes > 0;
     row->near_limit = report->near_limit;
     row->may_not_fit = report->may_not_fit;
 }
@@ -29,7 +30,8 @@ static void fill_memory(const struct sim_report *report, struct plan_row *row)
 /* "44.2 GiB of activation in loss of step 3": the largest class when allocated is highest. */
 static const char *describe_peak(const struct sim_report *report, struct arena *arena)
 {
-    static const char *const names[] = {"initialisation", "step 1", "step 3"};
+    const char *const names[] = {"initialisation", "step 1",
+                                 arena_printf(arena, "step %u", report->steps)};
     const struct place_step *steps[] = {report->init, report->first, report->steady};
     unsigned most = 0, class = 0;
     for (unsigned i = 1; i < 3; i++) {

@@ -113,16 +113,34 @@ static bool tokens_vary(const struct plan_report *report)
     return false;
 }
 
-static void add_retries(const struct plan_report *report, struct text *out)
+static bool needs_retries(const struct plan_row *row)
+{
+    return row->retries;
+}
+
+static bool has_less(const struct plan_row *row)
+{
+    return row->withheld;
+}
+
+/* The ranks of the rows that are so, behind words; nothing where there are none. */
+static void add_ranks(const struct plan_report *report, bool (*is_so)(const struct plan_row *),
+                      const char *words, struct text *out)
 {
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < report->n_row; i++)
-        if (report->rows[i].retries)
-            text_add(out, "%s%u",
-                     n++ > 0 ? ", " : " Retries of the allocator, which take time, are needed by ",
-                     report->rows[i].rank);
+        if (is_so(&report->rows[i]))
+            text_add(out, "%s%u", n++ > 0 ? ", " : words, report->rows[i].rank);
     text_add(out, "%s", n > 0 ? "." : "");
+}
+
+static void add_retries(const struct plan_report *report, struct text *out)
+{
+    add_ranks(report, needs_retries, " Retries of the allocator, which take time, are needed by ",
+              out);
+    add_ranks(report, has_less,
+              " Times with the retries that real runs have so near the limit are those of ", out);
 }
 
 /* What the marks beside the ranks mean, of those that occur. */

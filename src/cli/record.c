@@ -102,7 +102,7 @@ static void record_tasks(const struct sim_report *report, struct arena *arena, s
     }
 }
 
-/* Samples of the curve are of the same tasks, in the same order. */
+/* The curve is of the step that memory is reported of, which has the same tasks in the same order. */
 static void record_samples(const struct sim_report *report, struct arena *arena, struct run *out)
 {
     assert(report->curve.n == out->n_task);
@@ -167,7 +167,8 @@ static void record_metrics(const struct sim_report *report, struct run *out)
     metrics[RUN_METRIC_OUTSIDE] = (int64_t)report->outside_bytes;
     metrics[RUN_METRIC_MEMORY_LIMIT] = (int64_t)report->limit_bytes;
     metrics[RUN_METRIC_FITS] = report->fits;
-    metrics[RUN_METRIC_RETRIES] = report->step_retries;
+    metrics[RUN_METRIC_RETRIES] =
+        report->withheld.bytes > 0 ? report->withheld.retries : report->step_retries;
 }
 
 static const char *printed(const struct cJSON *root, struct arena *arena)

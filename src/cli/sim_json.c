@@ -145,10 +145,12 @@ static void add_memory(const struct sim_report *report, struct cJSON *root)
     json_add_u64(root, "memory_limit_bytes", report->limit_bytes);
     add_peaks(report, report->first, json_add_object(root, "first_step"));
     json_add_u64(root, "init_peak_bytes", report->init->stats.peak_reserved);
-    json_add_u64(root, "simulated_steps", report->steps);
+    json_add_u64(root, "memory_step", report->steps);
+    json_add_u64(root, "time_step", report->time[SPREAD_MID].steps);
+    json_add_u64(root, "time_steps", report->time[SPREAD_MID].measured);
     json_add_u64(root, "retries", report->step_retries);
-    json_add_u64(root, "short_bytes", report->short_bytes);
-    json_add_u64(root, "short_retries", report->short_retries);
+    json_add_u64(root, "withheld_bytes", report->withheld.bytes);
+    json_add_u64(root, "withheld_retries", report->withheld.retries);
     json_add_u64(root, "period", report->placement.period);
     json_add_bool(root, "memory_as_simulated", report->timed);
 

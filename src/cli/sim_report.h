@@ -8,6 +8,7 @@
 #define SRC_CLI_SIM_REPORT_H
 
 #include "sim/what_if.h"
+#include "sim/withheld.h"
 #include "src/alive.h"
 #include "src/cli/command.h"
 #include "src/cli/prepare.h"
@@ -36,19 +37,18 @@ struct sim_report {
     struct collective_count *collectives;
     uint32_t n_collective;
 
-    bool timed;             /* memory is tied to time: placement is that of the mid times */
-    uint32_t steps;         /* of placement the last of so many is the steady one */
-    uint32_t step_retries;  /* of a step: the mean of those that are measured, rounded up */
-    uint32_t short_retries; /* the same of the times, where these are of a GPU that has */
-    uint64_t short_bytes;   /* so much less */
+    bool timed;               /* memory is tied to time: placement is that of the mid times */
+    uint32_t steps;           /* of placement the last of so many is the reported one */
+    uint32_t step_retries;    /* of a step with all the memory: their mean, rounded up */
+    struct withheld withheld; /* from the GPU that the mid times are of */
     struct placement placement;
-    struct memory_curve curve;                      /* of the steady step */
+    struct memory_curve curve;                      /* of the reported step */
     const struct place_step *init, *first, *steady; /* of placement */
-    const struct alive *largest;                    /* when the steady one's allocated bytes peak */
-    uint32_t n_largest;                             /* 0: nobody asked */
-    uint64_t reserved_bytes;                        /* the largest of the three peaks */
+    const struct alive *largest; /* when the reported one's allocated bytes peak */
+    uint32_t n_largest;          /* 0: nobody asked */
+    uint64_t reserved_bytes;     /* the largest of the three peaks */
     uint64_t outside_bytes, limit_bytes;
-    uint64_t reserved_low, reserved_high; /* where the steady step's may really be */
+    uint64_t reserved_low, reserved_high; /* where the reported step's may really be */
     bool fits, near_limit, may_not_fit;   /* may not: at the upper end of that */
     bool retries;      /* it fits because the allocator gives memory back and asks again */
     bool unlimited;    /* it ran out of memory: placed again without a limit */

@@ -165,15 +165,15 @@ static void add_pools(const struct sim_report *report, struct text *out)
     text_add(out, "\n");
 }
 
-static void add_short(const struct sim_report *report, struct text *out)
+static void add_withheld(const struct withheld *withheld, struct text *out)
 {
-    char less[32], words[160];
+    char bytes[32], words[160];
 
-    if (report->short_retries == 0)
+    if (withheld->bytes == 0)
         return;
     snprintf(words, sizeof words,
              "real runs need more beside: with %s less there are %u, and times are those of that",
-             text_bytes(report->short_bytes, less), report->short_retries);
+             text_bytes(withheld->bytes, bytes), withheld->retries);
     text_add(out, "    ");
     page_wrap(words, 4, 4, out);
 }
@@ -184,7 +184,7 @@ static void add_repeats(const struct sim_report *report, struct text *out)
     text_add(out, "  allocator retries in the step: %u; ", report->step_retries);
     if (report->timed) {
         text_add(out, "memory as simulated: record_stream ties it to time\n");
-        add_short(report, out);
+        add_withheld(&report->withheld, out);
         return;
     }
     text_add(out, "addresses ");
@@ -233,8 +233,10 @@ static void add_fits(const struct sim_report *report, const struct term *term, s
              text_bytes(report->limit_bytes, limit),
              report->may_not_fit ? ", but not at the upper end of what reserved may be" : "");
     if (report->near_limit)
-        text_add(out, "  %snear the limit:%s measured runs of this kind are up to 25 %% slower\n",
-                 term->bad, term->plain);
+        text_add(out, "  %snear the limit:%s %s\n", term->bad, term->plain,
+                 report->withheld.retries + report->step_retries > 0
+                     ? "retries are in these times, how many a real run has is not sure"
+                     : "measured runs of this kind are up to 25 % slower");
 }
 
 static void add_outside_part(const char *label, uint64_t bytes, const char *source,

@@ -10,9 +10,8 @@
 /* of system, compile, reduce_dtype and loss; of dates */
 #define ANY "", "", "", ""
 #define SYSTEM(word) word, "", "", ""
-/* Tables have the loss of a run from how long it took: what took longer than a fused loss were the
-   metrics behind it, which llm-foundry's models have by default up to 0.5, and which memory of such
-   a batch has room for where an unfused loss would not fit. */
+/* Tables infer the loss from times. What took longer than a fused loss were two metrics behind it, which
+   llm-foundry's models of that time have by default; an unfused loss would not fit into memory. */
 #define UNFUSED "", "", "", "eager"
 /* submit_benchmarks.py had PURE precision and an image of PyTorch 1.13.1 together; DEFAULT reduces
    in FP32, and is of later runs of the page of January 2024 */
@@ -31,8 +30,8 @@ const struct habit validate_habits[] = {
     {LLM_FOUNDRY, ANY, ALWAYS, "units", "block", "fsdp_wrap_fn of MPTModel: blocks, and a root"},
     {LLM_FOUNDRY, ANY, ALWAYS, "positions", "seq", "max_seq_len is the length of a sequence"},
     {LLM_FOUNDRY, SYSTEM("fsdp1"), ALWAYS, "fsdp1-backward-prefetch", "post", "composer's default, which its configurations leave as it is"},
-    {LLM_FOUNDRY, UNFUSED, ALWAYS, "loss", "fused", "loss_fn of its models is fused_crossentropy, which no configuration changes"},
-    {LLM_FOUNDRY, UNFUSED, ALWAYS, "train-metrics", "2", "LanguageCrossEntropy and LanguagePerplexity, which composer's trainer evaluates behind each backward"},
+    {LLM_FOUNDRY, UNFUSED, "", "2024-02", "loss", "fused", "loss_fn of its models is fused_crossentropy, which no configuration changes"},
+    {LLM_FOUNDRY, UNFUSED, "", "2024-02", "train-metrics", "2", "LanguageCrossEntropy and LanguagePerplexity, which composer's trainer evaluates behind each backward"},
     {LLM_FOUNDRY, OF_PYTORCH_1, "", "2024-02", "early-stop", "no", "checkpoints stop early since PyTorch 2.1 (pytorch#96866)"},
     {LLM_FOUNDRY, OF_PYTORCH_1, "", "2024-02", "pad-grads", "yes", "F.pad before each reduce-scatter, up to PyTorch 1.13"},
 

@@ -196,7 +196,7 @@ static uint32_t model_output(const struct schedule *sched)
     return sched->build.program->frames[sched->frames[sched->plan->n_segment - 1]].out;
 }
 
-static bool keeps_logits(const struct schedule *sched)
+static bool has_metrics(const struct schedule *sched)
 {
     return sched->plan->options.train_metrics > 0;
 }
@@ -233,7 +233,8 @@ uint32_t schedule_loss(struct schedule *sched)
     sched->build.program->frames[id].d_in = d_logits;
     launch_body(sched, TASK_BACKWARD, NO_UNIT, id, pair->backward);
     build_access(&sched->build, sched->input, ACCESS_READ);
-    if (pair->in_dies_in_backward || keeps_logits(sched))
+    /* a loss that does not let go of logits does not say whether its backward reads them */
+    if (pair->in_dies_in_backward || has_metrics(sched))
         build_access(&sched->build, logits, ACCESS_READ);
     if (pair->in_dies_in_backward)
         build_free(&sched->build, logits, INSTR_BY_BODY);
@@ -245,14 +246,14 @@ uint32_t schedule_loss(struct schedule *sched)
 /* Behind a backward its microbatch is not needed any more, but for metrics. */
 void schedule_drop_input(struct schedule *sched)
 {
-    if (!keeps_logits(sched))
+    if (!has_metrics(sched))
         build_free(&sched->build, sched->input, 0);
 }
 
 /* As composer has them: behind backward and its final callback, one after another. */
 void schedule_metrics(struct schedule *sched)
 {
-    if (!keeps_logits(sched))
+    if (!has_metrics(sched))
         return;
     build_mark(&sched->build, PHASE_METRICS, false);
     for (uint64_t i = 0; i < sched->plan->options.train_metrics; i++)
