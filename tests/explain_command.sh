@@ -81,6 +81,16 @@ ok "JSON names its schema" is "$(field schema)" unshard.explain/1
 ok "device and host of the critical path sum to the step" \
     is $(($(sum device_ns) + $(sum host_ns))) "$(field mid)"
 ok "causes to the idle time" is "$(sum idle_by_cause_ns)" "$(field idle_ns)"
+# One of three steps, in which the allocator retries four times: the one that is explained has two.
+retried="llama3-8b --units block*4 --prefetch 1 --cluster a100-sxm-80g"
+run explain $retried --json
+whole=$(field explained_ns)
+ok "a step with retries is longer than the mean" test "$whole" -gt "$(field mid)"
+ok "which are on its path" is "$(field retries_ns)" 400000000
+ok "and complete its sum" is $(($(sum device_ns) + $(sum host_ns) + $(field retries_ns))) "$whole"
+run explain $retried
+ok "in words" grep -q '^that is the mean of 3 steps; the last, which follows, takes 2.810 s$' "$tmp/out"
+ok "as well" grep -q '^  host: retries  *400.000 ms   14.2 %' "$tmp/out"
 run explain $tiny
 ok "the text tells the costliest stalls" grep -q '^the costliest stalls$' "$tmp/out"
 ok "five of them at most" is "$(grep -c ' held by ' "$tmp/out")" 5

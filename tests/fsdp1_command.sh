@@ -46,6 +46,21 @@ ok "which is said of how much" test "$(field withheld_bytes)" -gt 2000000000
 ok "and makes it slower too" test "$(field mid)" -gt "$time" -a "$(field mid)" -lt "$more"
 ok "in words" exits 0 sim $small --system fsdp1 --memory 9.5GiB
 ok "as well" shown "real runs need more beside: with 2.4 GiB less there are"
+ok "in a plan as well" exits 0 plan $small --system fsdp2,fsdp1 --memory 9.5GiB
+ok "by its rank" shown "Times with the retries that"
+ok "what one cost gains leaves retries alone" exits 0 sim $small --system fsdp1 --memory 9.5GiB \
+    --what-if no-comm --json
+gain=$(field gain_ns)
+ok "and is less than a step without any" test "$gain" -gt 0 -a "$gain" -lt "$time"
+before=
+for gib in 6 6.5 7 7.5 8 9 10 11 12; do
+    ok "a step in $gib GiB" exits 0 sim $small --system fsdp1 --memory ${gib}GiB --json
+    less=$(field withheld_bytes) mid=$(field mid)
+    ok "has at most what it can do without less" test "$less" -ge 0 -a "$less" -le 2576980378
+    ok "and is no slower than with less memory" test "$mid" -le "${before:-$mid}"
+    ok "between its ends" test "$(field low)" -le "$mid" -a "$mid" -le "$(field high)"
+    before=$mid
+done
 ok "far from the limit nothing is" exits 0 sim $small --system fsdp1 --memory 20GiB --json
 ok "short of anything" is "$(field withheld_retries)" 0
 ok "and it is as fast as ever" is "$(field mid)" "$time"
