@@ -43,7 +43,6 @@ static struct prices mixed(const struct program *program, const struct prices *m
     if (group == PAIRED_HOST) {
         out.host_launch_ns = end->host_launch_ns;
         out.host_all_gather_ns = end->host_all_gather_ns;
-        out.host_retry_ns = end->host_retry_ns;
     }
     return out;
 }

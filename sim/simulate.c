@@ -43,13 +43,13 @@ static struct run_length length_of(const struct placement *placement)
     return (struct run_length){placement->n_step, placement->period};
 }
 
-uint32_t step_time_retries(const struct step_time *time, const struct placement *placement)
+struct retries step_time_retries(const struct step_time *time, const struct placement *placement)
 {
-    uint32_t sum = 0;
+    struct retries retries = {.steps = time->measured};
 
     for (uint32_t i = 0; i < time->measured; i++)
-        sum += placement_step(placement, time->steps - i)->stats.retries;
-    return (sum + time->measured - 1) / time->measured;
+        retries.n += placement_step(placement, time->steps - i)->stats.retries;
+    return retries;
 }
 
 static struct step_time measure(const struct program *program, const struct prices *prices,

@@ -26,8 +26,17 @@ struct step_time {
     uint32_t measured;  /* the last so many of which all this is the mean of */
 };
 
-/* The mean of those in the measured steps, rounded up. */
-uint32_t step_time_retries(const struct step_time *time, const struct placement *placement);
+/* Retries of the allocator, in so many steps. */
+struct retries {
+    uint32_t n, steps;
+};
+/* Those in the steps that time is of. */
+struct retries step_time_retries(const struct step_time *time, const struct placement *placement);
+/* The mean of a step, rounded up; 0 where there are no steps. */
+static inline uint32_t retries_of_step(struct retries retries)
+{
+    return retries.steps == 0 ? 0 : (retries.n + retries.steps - 1) / retries.steps;
+}
 
 /*
  * placement: its retries drain the device and so cost time; NULL leaves them out. Spans of all

@@ -81,7 +81,7 @@ enum status simulate_withheld(const struct program *program, const struct prices
     const enum status status = find_bytes(&attempt, most_bytes, arena, &bytes, err);
 
     *out = (struct withheld){0};
-    if (status != STATUS_OK || bytes == 0)
+    if (status != STATUS_OK || bytes == 0 || attempt.time.step_ns <= time->step_ns)
         return status;
     *time = attempt.time;
     if (engine)

@@ -12,14 +12,15 @@
 #include "sim/simulate.h"
 
 struct withheld {
-    uint64_t bytes;   /* 0: nothing, and what follows is nothing either */
-    uint32_t retries; /* of a step then, as of step_time_retries() */
+    uint64_t bytes;         /* 0: nothing, and what follows is nothing either */
+    struct retries retries; /* those that times have then */
 };
 
 /*
  * config: of the whole GPU, on which the step gets through. Of most_bytes as many sixteenths are
- * withheld as it gets through without; times and engine (dies with arena) are those of that, or
- * untouched where that is none. Errors are those of simulate_timed() but for memory that is short.
+ * withheld as it gets through without; time and engine (dies with arena) are those of that. They are
+ * untouched, and nothing is withheld, where that is none, or where the step happens to be no slower
+ * than *time without. Errors are those of simulate_timed() but for memory that is short.
  */
 enum status simulate_withheld(const struct program *program, const struct prices *prices,
                               const struct alloc_config *config, uint64_t most_bytes,

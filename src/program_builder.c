@@ -18,7 +18,7 @@ void program_builder_init(struct program_builder *builder, const struct plan *pl
     builder->cap_task = 18 * units + 4 * segments;
     builder->cap_access = 30 * units + 30 * segments;
     builder->cap_buffer = 18 * units + 5 * segments;
-    builder->cap_frame = 3 * segments;
+    builder->cap_frame = 3 * segments + 2 * (uint32_t)plan->options.train_metrics * times;
     builder->cap_frame_grad = 3 * segments;
     program->instrs = arena_take(arena, builder->cap_instr * sizeof(struct instr));
     program->tasks = arena_take(arena, builder->cap_task * sizeof(struct task));
@@ -199,7 +199,8 @@ static void repeat_frame(struct program_builder *builder, uint32_t id, uint32_t 
 {
     struct program *p = builder->program;
     const struct frame old = p->frames[id];
-    struct frame *frame = &p->frames[build_frame(builder, old.pair, old.segment, end - old.grads)];
+    const uint32_t repeated = build_frame(builder, old.pair, old.segment, end - old.grads);
+    struct frame *frame = &p->frames[repeated]; /* frames may have moved */
 
     frame->in = shifted(old.in, buffers);
     frame->out = shifted(old.out, buffers);

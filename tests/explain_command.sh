@@ -75,7 +75,7 @@ END
 run explain $tiny --json
 sum() { # FIELD...: of an object in the last output
     sed -n "/\"$1\"/,/}/s/.*\":[[:blank:]]*\([0-9]*\),\{0,1\}\$/\1/p" "$tmp/out" |
-        awk '{ n += $1 } END { print n + 0 }'
+        awk '{ n += $1 } END { printf "%.0f\n", n }'
 }
 ok "JSON names its schema" is "$(field schema)" unshard.explain/1
 ok "device and host of the critical path sum to the step" \

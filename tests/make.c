@@ -141,7 +141,7 @@ static void make_random_rest(uint64_t *state, struct plan_options *options)
         (enum optimizer)tap_below(state, options->ops == OPS_NATIVE ? 2 : OPTIMIZER_N);
     options->loss = (enum loss_kind)tap_below(state, options->ops == OPS_NATIVE ? 1 : LOSS_N);
     if (options->ops != OPS_NATIVE && options->loss != LOSS_EAGER_MODEL && tap_below(state, 4) == 0)
-        options->train_metrics = 1 + tap_below(state, 2);
+        options->train_metrics = 1 + tap_below(state, 16);
     options->ac_layers = tap_below(state, 3);
     options->full_recompute = tap_below(state, 4) == 0;
     if (!strcmp(options->units, "torchtitan") && tap_below(state, 3) == 0)
@@ -213,7 +213,7 @@ struct plan_options make_random_fsdp1(uint64_t *state)
         .pad_grads = tap_below(state, 4) == 0,
     };
     options.full_recompute = tap_below(state, 4) == 0;
-    options.train_metrics = tap_below(state, 4) == 0 ? 2 : 0;
+    options.train_metrics = tap_below(state, 4) == 0 ? 1 + tap_below(state, 16) : 0;
     if (options.gpus % 2 == 0 && tap_below(state, 3) == 0) {
         options.fsdp1.strategy = FSDP1_HYBRID_SHARD;
         options.replicas = 2;

@@ -153,8 +153,10 @@ static void test_settled(void)
         is_int(step.step_ns, cases[i].step_ns, "a step is their mean");
         is_int(step.comm_ns, 110, "so is communication");
         is_int(step.exposed_comm_ns, cases[i].exposed_ns, "and what is exposed of it");
-        is_int(step_time_retries(&step, &placement), cases[i].step_ns > 172,
-               "a share of a retry is one");
+        const struct retries retries = step_time_retries(&step, &placement);
+        ok(retries.steps == cases[i].measured && retries_of_step(retries) == (retries.n > 0),
+           "%u retries in %u steps are one in each, or none", retries.n, retries.steps);
+        is_int(retries.n > 0, cases[i].step_ns > 172, "and some where they take time");
         rig_release(&rig);
     }
 }

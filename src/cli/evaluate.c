@@ -11,6 +11,9 @@
 /* Above this share of a GPU's memory real runs were up to 25 % slower than their model (COST 7). */
 static const double NEAR_LIMIT = 0.92;
 
+/* No step near the limit is taken to need more beside than this part of it. */
+enum { MOST_HEADROOM = 16 };
+
 /* How far reserved bytes may be off (spec MEMORY 8): expandable low and high; caching; retries. */
 static const double BAND_EXPANDABLE_LOW = 0.02, BAND_EXPANDABLE_HIGH = 0.05, BAND_CACHING = 0.08,
                     BAND_RETRIES = 0.10;
@@ -215,7 +218,7 @@ static enum status simulate_placed(struct prepared *prepared, struct sim_report 
                           &prepared->arena, &report->time[spread],
                           spread == SPREAD_MID ? &report->engine : NULL, err);
     if (status == STATUS_OK)
-        report->step_retries = step_time_retries(&report->time[SPREAD_MID], &report->placement);
+        report->whole = step_time_retries(&report->time[SPREAD_MID], &report->placement);
     return status;
 }
 
@@ -245,19 +248,26 @@ static enum status simulate_with_memory(struct prepared *prepared, struct sim_re
     return placement->out_of_memory ? no_address(prepared, report, err) : status;
 }
 
+/* What was measured on whole GPUs is less of a smaller limit. */
+static uint64_t headroom_of(const struct prepared *prepared, const struct sim_report *report)
+{
+    const uint64_t most_bytes = report->limit_bytes / MOST_HEADROOM;
+    const uint64_t bytes = prepared->cluster.headroom_bytes;
+    return bytes < most_bytes ? bytes : most_bytes;
+}
+
 /* Mid says how much is withheld; the others as much of it as they get through without. */
 static enum status withhold(struct prepared *prepared, struct sim_report *report,
                             enum spread spread, struct err *err)
 {
     const bool mid = spread == SPREAD_MID;
-    const uint64_t headroom_bytes = prepared->cluster.headroom_bytes;
+    const uint64_t headroom_bytes = headroom_of(prepared, report);
     const uint64_t most_bytes = mid ? headroom_bytes : report->withheld.bytes;
+    const uint64_t reserved_bytes = placement_reserved_bytes(&report->placement, report->steps);
     const struct alloc_config config = config_of(report);
     struct withheld of_spread;
 
-    if (most_bytes == 0 ||
-        placement_reserved_bytes(&report->placement, report->steps) + headroom_bytes <=
-            config.capacity_bytes)
+    if (most_bytes == 0 || reserved_bytes + headroom_bytes <= config.capacity_bytes)
         return STATUS_OK;
     return simulate_withheld(&prepared->program, &report->prices[spread], &config, most_bytes,
                              &prepared->arena, &report->time[spread], mid ? &report->engine : NULL,
@@ -274,7 +284,7 @@ static enum status simulate_timed_spread(struct prepared *prepared, struct sim_r
         return status;
     if (spread == SPREAD_MID) {
         report->steps = report->time[spread].steps;
-        report->step_retries = step_time_retries(&report->time[spread], &report->placement);
+        report->whole = step_time_retries(&report->time[spread], &report->placement);
     }
     return fits ? withhold(prepared, report, spread, err) : STATUS_OK;
 }

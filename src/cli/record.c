@@ -168,7 +168,7 @@ static void record_metrics(const struct sim_report *report, struct run *out)
     metrics[RUN_METRIC_MEMORY_LIMIT] = (int64_t)report->limit_bytes;
     metrics[RUN_METRIC_FITS] = report->fits;
     metrics[RUN_METRIC_RETRIES] =
-        report->withheld.bytes > 0 ? report->withheld.retries : report->step_retries;
+        retries_of_step(report->withheld.bytes > 0 ? report->withheld.retries : report->whole);
 }
 
 static const char *printed(const struct cJSON *root, struct arena *arena)

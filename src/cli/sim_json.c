@@ -148,9 +148,9 @@ static void add_memory(const struct sim_report *report, struct cJSON *root)
     json_add_u64(root, "memory_step", report->steps);
     json_add_u64(root, "time_step", report->time[SPREAD_MID].steps);
     json_add_u64(root, "time_steps", report->time[SPREAD_MID].measured);
-    json_add_u64(root, "retries", report->step_retries);
+    json_add_u64(root, "retries", retries_of_step(report->whole));
     json_add_u64(root, "withheld_bytes", report->withheld.bytes);
-    json_add_u64(root, "withheld_retries", report->withheld.retries);
+    json_add_u64(root, "withheld_retries", retries_of_step(report->withheld.retries));
     json_add_u64(root, "period", report->placement.period);
     json_add_bool(root, "memory_as_simulated", report->timed);
 

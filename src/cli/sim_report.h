@@ -39,7 +39,7 @@ struct sim_report {
 
     bool timed;               /* memory is tied to time: placement is that of the mid times */
     uint32_t steps;           /* of placement the last of so many is the reported one */
-    uint32_t step_retries;    /* of a step with all the memory: their mean, rounded up */
+    struct retries whole;     /* retries with all the memory */
     struct withheld withheld; /* from the GPU that the mid times are of */
     struct placement placement;
     struct memory_curve curve;                      /* of the reported step */

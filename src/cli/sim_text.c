@@ -165,15 +165,25 @@ static void add_pools(const struct sim_report *report, struct text *out)
     text_add(out, "\n");
 }
 
+/* "4 in 3 steps" */
+static const char *count_words(struct retries retries, char out[48])
+{
+    if (retries.steps > 1)
+        snprintf(out, 48, "%u in %u steps", retries.n, retries.steps);
+    else
+        snprintf(out, 48, "%u in the step", retries.n);
+    return out;
+}
+
 static void add_withheld(const struct withheld *withheld, struct text *out)
 {
-    char bytes[32], words[160];
+    char bytes[32], count[48], words[200];
 
     if (withheld->bytes == 0)
         return;
     snprintf(words, sizeof words,
-             "real runs need more beside: with %s less there are %u, and times are those of that",
-             text_bytes(withheld->bytes, bytes), withheld->retries);
+             "real runs need more beside: with %s less there are %s, and times are those of that",
+             text_bytes(withheld->bytes, bytes), count_words(withheld->retries, count));
     text_add(out, "    ");
     page_wrap(words, 4, 4, out);
 }
@@ -181,7 +191,8 @@ static void add_withheld(const struct withheld *withheld, struct text *out)
 static void add_repeats(const struct sim_report *report, struct text *out)
 {
     uint32_t period = report->placement.period;
-    text_add(out, "  allocator retries in the step: %u; ", report->step_retries);
+    char count[48];
+    text_add(out, "  allocator retries: %s; ", count_words(report->whole, count));
     if (report->timed) {
         text_add(out, "memory as simulated: record_stream ties it to time\n");
         add_withheld(&report->withheld, out);
@@ -234,7 +245,7 @@ static void add_fits(const struct sim_report *report, const struct term *term, s
              report->may_not_fit ? ", but not at the upper end of what reserved may be" : "");
     if (report->near_limit)
         text_add(out, "  %snear the limit:%s %s\n", term->bad, term->plain,
-                 report->withheld.retries + report->step_retries > 0
+                 report->withheld.retries.n + report->whole.n > 0
                      ? "retries are in these times, how many a real run has is not sure"
                      : "measured runs of this kind are up to 25 % slower");
 }
