@@ -42,6 +42,9 @@ few() { # all rows but the one of torchtitan
 }
 ok "units are as few as asked for" few
 
+plan llama3-8b --layers 2 --search ac
+ok "where no axis of a space is varied, none is named" has '^searched: 4 plans, 4 of them simulated'
+
 # --- options of a search
 # refused WHY ARGUMENTS: exit code 2, one line that says so, and no answer
 refused() {
@@ -86,6 +89,17 @@ done <<END
 --units block --search reshard --record-stream no
 --ac full --find batch --memory 40GiB
 END
+while read -r option value; do
+    plan llama3-8b --layers 2 --system fsdp1 "--$option" "$value"
+    ok "--$option, which schemes know nothing of, is said to be left out" said \
+        "schemes are compared, without --$option:"
+done <<END
+judge milp-like
+fixed lm_head
+END
+plan llama3-8b --layers 2 --system fsdp1 --max-units 2
+ok "few units are asked of schemes as well" is "$(grep -c '^best: 1,.* whole' "$tmp/out") \
+$(grep -c '^ *[>0-9*]* *[*=]* *block  ' "$tmp/out")" "1 0"
 plan llama3-8b --layers 2 --system fsdp1,fsdp2
 ok "beside FSDP2, which is, it is compared" is "$code $(grep -c 'fsdp1 --units block ' "$tmp/out")" "0 1"
 ok "from the same start" is "$(grep -c 'fsdp2 --units block ' "$tmp/out")" 1
@@ -125,6 +139,10 @@ ok "--keep without a history is exit code 2" is "$code" 2
 ok "which says why" said "--keep keeps plans in the run history"
 "$UNSHARD" plan llama3-8b --layers 2 --units block --keep all >"$tmp/out" 2>"$tmp/err"
 ok "so is --keep beside plans that are named" said "--keep is for a search"
+
+ok "a start that has too many units" keep front --max-units 3
+ok "is no run either" is "$(kept "max(units) from v_run where plan_group = (
+    select max(plan_group) from v_run)")" 3
 
 # --- a plan that goes by two names
 hashes() { sed -n 's/^.*"program_hash":[^"]*"\([0-9a-f]*\)".*$/\1/p' "$tmp/out"; }

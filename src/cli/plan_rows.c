@@ -113,6 +113,18 @@ static void refuse(struct comparison *c, const struct err *why, struct plan_row 
     json_add_string(row->json, "refused", row->refused);
 }
 
+/* The last row is none. */
+static void drop_row(struct comparison *c)
+{
+    json_free(c->report.rows[--c->report.n_row].json);
+}
+
+static bool has_too_many_units(const struct comparison *c)
+{
+    const uint64_t most = option_number(c->options, OPTION_MAX_UNITS);
+    return most > 0 && c->prepared.plan.n_unit > most;
+}
+
 /* One search has one plan under several names: as it was typed, and as it was found. */
 static bool is_known(const struct comparison *c, const struct plan_row *row)
 {
@@ -134,8 +146,8 @@ static enum status evaluate_row(struct comparison *c, struct plan_row *row, cons
 
     if (status == STATUS_OK)
         row->program_hash = program_hash(&c->prepared.program);
-    if (is_known(c, row)) {
-        comparison_drop(c);
+    if (is_known(c, row) || (status == STATUS_OK && has_too_many_units(c))) {
+        drop_row(c);
         return STATUS_OK;
     }
     if (status == STATUS_OK)
@@ -172,11 +184,6 @@ enum status comparison_add(struct comparison *c, const struct options *options, 
         json_add_string(row->json, "arrange", option_text(options, OPTION_ARRANGE));
     }
     return evaluate_row(c, row, term, err);
-}
-
-void comparison_drop(struct comparison *c)
-{
-    json_free(c->report.rows[--c->report.n_row].json);
 }
 
 void comparison_release(struct comparison *c)

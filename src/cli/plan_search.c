@@ -173,6 +173,19 @@ static enum status add_start(struct hunting *h, struct err *err)
     return comparison_add(h->c, &h->hunt.options, label, &h->out->term, err);
 }
 
+/* What schemes know nothing of. */
+static void warn_of_schemes(struct hunting *h, const struct err *why)
+{
+    static const enum option_id unused[] = {OPTION_JUDGE, OPTION_FIXED};
+    struct text *out = &h->out->warnings;
+
+    text_add(out, "not searched, schemes are compared");
+    for (size_t i = 0; i < sizeof unused / sizeof *unused; i++)
+        if (option_given(&h->hunt.options, unused[i]))
+            text_add(out, ", without --%s", option_table[unused[i]].name);
+    text_add(out, ": %s\n", why->text);
+}
+
 /* Schemes, one after the other. */
 static enum status add_schemes(struct hunting *h, const struct err *why, struct err *err)
 {
@@ -180,7 +193,7 @@ static enum status add_schemes(struct hunting *h, const struct err *why, struct 
     enum status status = STATUS_OK;
 
     h->c->report.search.whole = false;
-    text_add(&h->out->warnings, "not searched, schemes are compared: %s\n", why->text);
+    warn_of_schemes(h, why);
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes && status == STATUS_OK; i++) {
         struct options options = h->hunt.options;
         status = options_take(&options, OPTION_UNITS, schemes[i], err);
@@ -200,25 +213,18 @@ static void take_limit(struct hunting *h)
                     arena_printf(&h->c->arena, "%llu", (unsigned long long)limit));
 }
 
-static bool has_too_many_units(const struct hunting *h, const struct plan_row *row)
-{
-    const uint64_t most = option_number(&h->hunt.options, OPTION_MAX_UNITS);
-    return !row->refused && most > 0 && row->n_unit > most;
-}
-
 static enum status search_combination(struct hunting *h, struct err *err)
 {
     struct plan_report *report = &h->c->report;
+    const uint32_t start = report->n_row;
     struct err why = {0};
     enum status status;
 
     h->c->search++;
     take_limit(h);
     status = add_start(h, err);
-    if (status != STATUS_OK || report->rows[report->n_row - 1].refused)
+    if (status != STATUS_OK || (report->n_row > start && report->rows[start].refused))
         return status;
-    if (has_too_many_units(h, &report->rows[report->n_row - 1]))
-        comparison_drop(h->c);
     status = hunt_open(&h->hunt, &report->search, &why);
     if (status != STATUS_OK)
         return add_schemes(h, &why, err);

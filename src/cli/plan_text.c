@@ -328,10 +328,10 @@ void plan_report_search(const struct plan_report *report, struct text *out)
     for (unsigned axis = 0, n = 0; axis < AXIS_N; axis++)
         if (search->axes >> axis & 1)
             text_add(out, "%s %s", n++ > 0 ? "," : "", names[axis]);
-    text_add(out,
-             " (in units NxM is N of M blocks, k: kept from forward to backward): %.4g plans, %s "
-             "of them %s, %s passed over by bounds; %s",
-             search->space_size, text_count(search->judged, judged),
+    if (search->axes != 0)
+        text_add(out, " (in units NxM is N of M blocks, k: kept from forward to backward)");
+    text_add(out, ": %.4g plans, %s of them %s, %s passed over by bounds; %s", search->space_size,
+             text_count(search->judged, judged),
              search->objective == OBJECTIVE_EVENTS ? "simulated" : "judged",
              text_count(search->passed_over, passed), search_outcome(search, outcome));
 }
