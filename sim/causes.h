@@ -17,7 +17,8 @@ enum cause_kind {
     CAUSE_EVENT,     /* a task of another stream, by an event */
     CAUSE_COMM,      /* the collective before it on its communicator */
     CAUSE_HOST_WAIT, /* of the host: it waited for an event */
-    CAUSE_DRAIN,     /* of the host: memory was given back, for which all streams have to be idle */
+    CAUSE_DRAIN,     /* of the host: memory was given back, for which all streams have to be idle;
+                        has no span where they were */
 };
 
 struct cause {

@@ -350,7 +350,8 @@ static void widen_rates(struct pricing *p)
     } all[] = {{&cluster->straggler, &r->straggler},
                {&cluster->contention, &r->contention},
                {&cluster->host_launch_s, &r->host_launch_s},
-               {&cluster->host_all_gather_s, &r->host_all_gather_s}};
+               {&cluster->host_all_gather_s, &r->host_all_gather_s},
+               {&cluster->host_retry_s, &r->host_retry_s}};
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         *all[i].number =

@@ -303,7 +303,6 @@ static enum status engine_segment(void *self, const struct segment_op *op, struc
     struct engine *engine = self;
     const bool gives_back = op->act == SEGMENT_RELEASE || op->act == SEGMENT_UNMAP;
     const bool is_retry = gives_back && !engine->giving_back;
-
     const int64_t retry_ns = is_retry ? engine->prices->host_retry_ns : 0;
     enum status status;
 

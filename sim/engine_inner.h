@@ -51,8 +51,8 @@ struct record {
 #define NO_EVENT_ID UINT32_MAX /* of a point that nobody waits for */
 
 /*
- * The host stood still up to waited_ns, for a record or, with NO_RECORD, for all streams; it did not
- * where it came later than they were done (was_late). Until ns it was busy with memory.
+ * The host stood still up to waited_ns, for a record or, with NO_RECORD, for all streams; it did
+ * not where it came later than they were done (was_late). Until ns it was busy with memory.
  */
 struct stop {
     int64_t waited_ns, ns;

@@ -11,8 +11,8 @@
  *
  * Groups are those of the task whose price they are: bodies are compute; collectives, and how much
  * they slow compute beside them, communication; launches and the issue of all-gathers host; every
- * other task of a unit copies. The price of a retry of the allocator is in no group: whatever it is, a
- * plan that has more of them is slower for it. Nothing here is an error of the model itself:
+ * other task of a unit copies. The price of a retry of the allocator is in no group: whatever it
+ * is, a plan that has more of them is slower for it. Nothing here is an error of the model itself:
  * PAIRED_LEAST_SHARE is.
  */
 #ifndef SIM_PAIRED_H

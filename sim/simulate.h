@@ -1,7 +1,7 @@
 /*
  * A simulated step in numbers: price, execute on the engine, measure the reported step.
  *
- * Definitions (DESIGN section 8): step = end of it - end of the one before; exposed communication =
+ * Definitions (DESIGN section 8): step = its end - end of the one before; exposed communication =
  * time with no kernel on the compute stream while a collective runs; overlap = 1 - exposed /
  * communication busy; contention = c/(1+c) * overlapped time. Times at which several collectives run
  * count once.
@@ -12,9 +12,10 @@
 #include "sim/timed_memory.h"
 
 /*
- * The reported step is the third. Retries of the allocator in it may be growing pains, or one of
- * several steps' turn. Then the times are the mean of the period in which a placement repeats, and
- * where there is none, or memory is tied to time, of the last three of nine steps.
+ * The reported step is the third. Retries of the allocator in it, or in a later step of a
+ * placement, may be those of the first steps only, or come in some steps of a period and not in
+ * others. Then the times are the mean of the period in which a placement repeats, and where there
+ * is none, or memory is tied to time, of the last three of nine steps.
  */
 enum { SIMULATED_STEPS = 3, SETTLED_STEPS = 9, SETTLED_MEASURED = 3 };
 

@@ -1,6 +1,6 @@
 /*
- * How much can be withheld; see withheld.h. All of it in most cases; else by bisection, as if a step
- * that gets through without some memory did so with any of it.
+ * How much can be withheld; see withheld.h. All of it in most cases; else by bisection, as if a
+ * step that gets through without some memory did so with any of it.
  */
 #include "sim/withheld.h"
 

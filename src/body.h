@@ -148,7 +148,7 @@ struct body {
 
 struct body_pair {
     uint8_t kind;               /* enum body_kind */
-    uint32_t piece;             /* the first of the model's that it serves; none of a loss or metric */
+    uint32_t piece;             /* the first of the model's that it serves, or none */
     uint32_t forward, backward; /* in body_table.bodies; also task.body */
     uint32_t slot, n_slot;      /* in body_table.slots, boundary included */
     uint32_t n_grad;

@@ -283,15 +283,16 @@ enum status body_builder_add(struct body_builder *builder, const struct body_rec
 {
     struct body_table *table = builder->table;
     uint32_t *of = recipe->kind == BODY_BLOCK ? table->of_block : table->of_piece;
+    uint32_t *outside = recipe->kind == BODY_LOSS     ? &table->of_loss
+                        : recipe->kind == BODY_METRIC ? &table->of_metric
+                                                      : NULL;
     const uint32_t first = table->n_pair;
     enum status status = STATUS_OK;
 
-    if (recipe->kind == BODY_LOSS)
-        table->of_loss = first;
-    if (recipe->kind == BODY_METRIC)
-        table->of_metric = first;
-    if (recipe->kind == BODY_LOSS || recipe->kind == BODY_METRIC)
+    if (outside) {
+        *outside = first;
         return add_pair(builder, recipe, builder->model->n_piece, err);
+    }
     for (uint32_t i = 0; i < builder->model->n_piece && !status; i++) {
         if (!is_of(builder, i, recipe))
             continue;

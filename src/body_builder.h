@@ -208,7 +208,7 @@ struct body_recipe {
     const struct body_part *parts[BODY_MAX_PARTS];
     uint32_t n_part;
     enum checkpointing ac;
-    bool in_outlives;      /* the input is a variable of the training loop, whose end is not the pair's */
+    bool in_outlives;   /* the input is a variable of the training loop, not the pair's to free */
     uint8_t stopped_at; /* what a recompute ends with: to the golden bodies of MEMORY 2.3 it is a
                            temporary of the stopped frame, though it dies in backward; or none */
 };

@@ -106,7 +106,7 @@ struct rate {
     X(workspace_bytes, "workspace_bytes", 1, 0)                \
     X(context_bytes, "context_gib", 1073741824.0, 0)           \
     X(communicator_bytes, "communicator_gib", 1073741824.0, 0) \
-    X(headroom_bytes, "headroom_gib", 1073741824.0, 0)               \
+    X(headroom_bytes, "headroom_gib", 1073741824.0, 0)         \
     X(max_gpus_per_node, "max_gpus_per_node", 1, 1)
 
 /* X(member, key, unit, least, most): numbers of a row of collectives, bounds as above */
@@ -173,9 +173,9 @@ enum { CLUSTER_MAX_PRICE_NS = 1000000000 };
 /*
  * memory: of one GPU, as the driver reports it. workspace: the matrix library's, one per host
  * thread. context and communicator (the first): outside torch, together outside_bytes. headroom:
- * what a step whose memory is tied to time has to leave free beside them, or a real allocator retries
- * though the simulated one does not. A file need not have headroom_gib or the host's retry_us, of a
- * retry beside its wait for the device: they are 0 then.
+ * what a step whose memory is tied to time has to leave free beside them, or a real allocator
+ * retries though the simulated one does not. The host's retry_us: of a retry, beside its wait for
+ * the device. A file may leave out these two, which are 0 then.
  */
 struct cluster {
     const char *name, *description;

@@ -115,7 +115,7 @@ enum status model_builder_tensor(struct model_builder *b, const char *name, uint
 void model_builder_piece(struct model_builder *b, enum body_kind kind, uint32_t layer)
 {
     struct model *model = b->model;
-    assert(kind != BODY_BLOCK && kind != BODY_LOSS && layer <= UINT16_MAX);
+    assert(kind != BODY_BLOCK && kind != BODY_LOSS && kind != BODY_METRIC && layer <= UINT16_MAX);
     model->pieces = arena_grow(b->arena, model->pieces, &b->cap_piece, model->n_piece + 1,
                                sizeof(*model->pieces));
     model->pieces[model->n_piece++] = (struct piece){

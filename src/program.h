@@ -118,8 +118,8 @@ struct instr {
     uint32_t id; /* buffer, task, event or, for MARK, enum phase */
 };
 
-/* Phases of a step: what MARK opens and closes. METRICS, behind a BACKWARD, stands last so that programs
-   without it keep their hash. X(ENUM, name) */
+/* Phases of a step: what MARK opens and closes. METRICS, behind a BACKWARD, stands last so that
+   programs without it keep their hash. X(ENUM, name) */
 #define PHASES(X)             \
     X(INIT, "init")           \
     X(FORWARD, "forward")     \
@@ -267,7 +267,8 @@ struct buffer {
 #define NO_MEMBER UINT32_MAX
 #define NO_SEGMENT UINT16_MAX
 
-/* One module run forward and backward once, or a metric forward: which buffers its pair's boundary slots are. */
+/* One module run forward and backward once, or a metric forward: which buffers its pair's boundary
+   slots are. */
 struct frame {
     uint32_t pair;                 /* in body_table.pairs */
     uint32_t segment;              /* in plan.segments; NO_SEGMENT: of a loss or metric */

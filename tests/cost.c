@@ -303,6 +303,36 @@ static void test_shared_range(const struct cluster *h100)
                  "0 to 4, wider by 10 %)");
 }
 
+static bool same_prices(const struct prices *a, const struct prices *b, uint32_t n_task)
+{
+    return !memcmp(a->task_ns, b->task_ns, n_task * sizeof *a->task_ns) &&
+           a->host_launch_ns == b->host_launch_ns &&
+           a->host_all_gather_ns == b->host_all_gather_ns && a->host_retry_ns == b->host_retry_ns &&
+           a->contention_permille == b->contention_permille;
+}
+
+/* What is told to be wider is. */
+static void test_ranges_widen(const struct cluster *h100)
+{
+    static const struct valid_range range = {.max = 4, .quantity = QUANTITY_GPUS};
+    struct plan_options options = plan_options_default();
+    struct made made;
+
+    options.gpus = 16; /* stragglers are of more than a node */
+    make_init(&made, "llama2-7b", 1, &options);
+    const struct prices base = price(h100, SPREAD_HIGH, &made);
+    for (uint32_t f = 0; f < n_cluster_rate_fields; f++) {
+        struct cluster c = *h100;
+        rate_of(&c, f)->valid = &range;
+        rate_of(&c, f)->n_valid = 1;
+        const struct prices prices = price(&c, SPREAD_HIGH, &made);
+        ok(prices.left.n == 1 && !same_prices(&prices, &base, made.program.n_task),
+           "outside of the range of %s.%s its price is wider", cluster_rate_fields[f].section,
+           cluster_rate_fields[f].key);
+    }
+    make_release(&made);
+}
+
 /* The slowest or the fastest cluster that a file can describe; rows has room for both kinds. */
 static struct cluster at_bounds(const struct cluster *base, bool slow, struct collective_row *rows)
 {
@@ -396,6 +426,7 @@ int main(void)
     test_toy(&toy);
     test_leaves_table(&h100, &h200);
     test_shared_range(&h100);
+    test_ranges_widen(&h100);
     test_bounds(&h100);
     test_refused(&h100);
     arena_release(&arena);

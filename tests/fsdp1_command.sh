@@ -7,6 +7,7 @@
 
 small="llama2-7b --layers 4 --seq 2048 --units block --no-db"
 shown() { grep -qF -- "$1" "$tmp/out"; }
+reads() { tr -s '\n ' '  ' <"$tmp/out" | grep -qF -- "$1"; } # wherever its lines are broken
 
 ok "a step is simulated" exits 0 sim $small --system fsdp1
 ok "and its memory is said to be as simulated" shown \
@@ -46,9 +47,9 @@ ok "which is a sixteenth of it at most" test "$(field withheld_bytes)" -gt 60000
     -a "$(field withheld_bytes)" -le 637534208
 ok "and makes it slower too" test "$(field mid)" -gt "$time" -a "$(field mid)" -lt "$more"
 ok "in words" exits 0 sim $small --system fsdp1 --memory 9.5GiB
-ok "as well" shown "real runs need more beside: with 608.0 MiB less there are"
+ok "as well" reads "real runs need more memory: with 608.0 MiB less there are"
 ok "in a plan as well" exits 0 plan $small --system fsdp2,fsdp1 --memory 9.5GiB
-ok "by its rank" shown "Times with the retries that"
+ok "by its rank" reads "Times with the retries that"
 ok "what one cost gains leaves retries alone" exits 0 sim $small --system fsdp1 --memory 9.5GiB \
     --what-if no-comm --json
 gain=$(field gain_ns)
@@ -57,8 +58,7 @@ before=
 for mib in 6144 6656 7168 7680 8192 9216 9984 10240 12288; do
     ok "a step in $mib MiB" exits 0 sim $small --system fsdp1 --memory ${mib}MiB --json
     less=$(field withheld_bytes) mid=$(field mid)
-    ok "has at most what it can do without less" test "$less" -ge 0 -a \
-        "$less" -le $((mib * 65536))
+    ok "has at most what it can do without less" test "$less" -le $((mib * 65536))
     ok "and is no slower than with less memory" test "$mid" -le "${before:-$mid}"
     ok "between its ends" test "$(field low)" -le "$mid" -a "$mid" -le "$(field high)"
     before=$mid

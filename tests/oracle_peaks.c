@@ -35,9 +35,9 @@ static void note_end(struct curve *curve, enum oracle_moment moment)
 static void end_phase(struct curve *curve, enum phase phase)
 {
     static const enum oracle_moment moments[PHASE_N] = {
-        [PHASE_INIT] = MOMENT_INIT,           [PHASE_FORWARD] = MOMENT_FORWARD,
-        [PHASE_LOSS] = MOMENT_FORWARD,        [PHASE_BACKWARD] = MOMENT_BACKWARD,
-        [PHASE_METRICS] = MOMENT_BACKWARD,    [PHASE_OPTIMIZER] = MOMENT_OPTIMIZER,
+        [PHASE_INIT] = MOMENT_INIT,        [PHASE_FORWARD] = MOMENT_FORWARD,
+        [PHASE_LOSS] = MOMENT_FORWARD,     [PHASE_BACKWARD] = MOMENT_BACKWARD,
+        [PHASE_METRICS] = MOMENT_BACKWARD, [PHASE_OPTIMIZER] = MOMENT_OPTIMIZER,
     };
 
     note_end(curve, moments[phase]);

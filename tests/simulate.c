@@ -116,8 +116,8 @@ static void test_two_communicators(void)
 }
 
 /*
- * The same step where in the third one, and in those that repeat it, memory is given back before the
- * forward is issued: behind both gathers, and at a price of 50.
+ * The same step where in the third one, and in those that repeat it, memory is given back before
+ * the forward is issued: behind both gathers, and at a price of 50.
  *     AG  G0 0…60 | G1 60…110
  *     C                        F 160…260
  */

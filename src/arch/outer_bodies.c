@@ -101,8 +101,9 @@ static const struct body_row one_kernel_loss_backward[] = {
 };
 
 /*
- * Of a metric: a cross entropy under autocast, of logits that stay. It asks log_softmax for the dtype
- * of the logits, which autocast then leaves alone, and nll_loss for nothing, whose input it casts.
+ * Of a metric: a cross entropy under autocast, of logits that stay. It asks log_softmax for the
+ * dtype of the logits, which autocast then leaves alone, and nll_loss for nothing, whose input it
+ * casts.
  */
 static const struct body_row metric[] = {
     {RUN(LOG_SOFTMAX), MOVES(PER_TOKEN(4, V)), BORN(LOG_PROBS16)},

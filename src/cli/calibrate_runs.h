@@ -1,9 +1,9 @@
 /*
  * Constants of a cluster from measured runs of it: one machine of a table at a time.
  *
- * Rows of the test split and of low trust are never fitted. A row is simulated as `unshard sim` does,
- * but that retries of the allocator add what they do by the presets, whatever constants become. Rows
- * near the memory limit weigh a quarter.
+ * Rows of the test split and of low trust are never fitted. A row is simulated as by `unshard sim`,
+ * but what retries of the allocator add is always that of the presets. Rows near the memory limit
+ * weigh a quarter.
  */
 #ifndef SRC_CLI_CALIBRATE_RUNS_H
 #define SRC_CLI_CALIBRATE_RUNS_H

@@ -66,8 +66,9 @@ static enum status row_predict(const struct model_row *row, const double *x, str
 }
 
 /*
- * What the presets predict has them, and a step without memory has not. Under FSDP1 how many there are
- * depends on times, which constants do change: that is left out.
+ * The prediction by the presets has them, a step that is simulated without memory has not: the
+ * difference is theirs. Under FSDP1 how many there are depends on times, which constants do change:
+ * that is left out.
  */
 static enum status row_find_retries(const struct validated_row *of, struct arena *scratch,
                                     struct model_row *row, struct err *err)

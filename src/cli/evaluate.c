@@ -11,7 +11,7 @@
 /* Above this share of a GPU's memory real runs were up to 25 % slower than their model (COST 7). */
 static const double NEAR_LIMIT = 0.92;
 
-/* No step near the limit is taken to need more beside than this part of it. */
+/* No step near the limit is taken to need more headroom than this part of the limit. */
 enum { MOST_HEADROOM = 16 };
 
 /* How far reserved bytes may be off (spec MEMORY 8): expandable low and high; caching; retries. */
@@ -33,8 +33,8 @@ static enum status price_spreads(struct prepared *prepared, struct sim_report *r
 }
 
 /*
- * Where memory is tied to time, of a step without memory: what that gains the whole step is taken to
- * gain too, with as many retries.
+ * Where memory is tied to time, of a step without memory: what that gains the whole step is taken
+ * to gain too, with as many retries.
  */
 static enum status simulate_brackets(struct prepared *prepared, struct sim_report *report,
                                      struct err *err)
@@ -318,7 +318,7 @@ static enum status simulate_spreads(struct prepared *prepared, struct sim_report
 static void fill_band(struct sim_report *report)
 {
     bool expandable = option_number(report->options, OPTION_ALLOCATOR) != 0;
-    bool retried = report->steady->stats.retries > 0;
+    bool retried = report->steady->stats.retries > 0 || report->whole.n > 0;
     double low = retried ? BAND_RETRIES : expandable ? BAND_EXPANDABLE_LOW : BAND_CACHING;
     double high = retried ? BAND_RETRIES : expandable ? BAND_EXPANDABLE_HIGH : BAND_CACHING;
     double reserved = (double)report->steady->stats.peak_reserved;
@@ -341,7 +341,7 @@ static void judge_memory(struct sim_report *report)
     report->steady = placement_step(&report->placement, report->steps);
 
     report->retries = report->init->stats.retries > 0 || report->first->stats.retries > 0 ||
-                      report->steady->stats.retries > 0;
+                      report->steady->stats.retries > 0 || report->whole.n > 0;
     report->reserved_bytes = placement_reserved_bytes(&report->placement, report->steps);
     uint64_t needed = report->reserved_bytes + report->outside_bytes;
     report->fits = !report->unlimited && needed <= report->limit_bytes;

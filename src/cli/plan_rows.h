@@ -23,8 +23,8 @@ struct comparison {
 /*
  * One more row, at the end of the report's. options: of this plan alone, one value each; label: its
  * units in words, which live as long as the comparison. A plan that is refused is a row as well;
- * anything else that fails ends all. What is the same program as another row of the same search, or has
- * more units than --max-units, is none.
+ * anything else that fails ends all. What is the same program as another row of the same search, or
+ * has more units than --max-units, is none.
  */
 enum status comparison_add(struct comparison *comparison, const struct options *options,
                            const char *label, const struct term *term, struct err *err);

@@ -166,7 +166,7 @@ static void add_marks(const struct plan_report *report, const struct term *term,
     if (too_large)
         text_add(&words, ", !" TERM_GLUE "does not fit; numbers as if it did");
     text_add(&words,
-             ". Memory is the highest of initialisation, first and third step; total is "
+             ". Memory is the highest of initialisation, first and reported step; total is "
              "reserved and %s outside torch.",
              glued_bytes(report->outside_bytes, outside));
     if (tokens_vary(report))

@@ -38,7 +38,7 @@ struct sim_report {
     uint32_t n_collective;
 
     bool timed;               /* memory is tied to time: placement is that of the mid times */
-    uint32_t steps;           /* of placement the last of so many is the reported one */
+    uint32_t steps;           /* the reported one is the last of so many in placement */
     struct retries whole;     /* retries with all the memory */
     struct withheld withheld; /* from the GPU that the mid times are of */
     struct placement placement;

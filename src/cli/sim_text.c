@@ -182,7 +182,7 @@ static void add_withheld(const struct withheld *withheld, struct text *out)
     if (withheld->bytes == 0)
         return;
     snprintf(words, sizeof words,
-             "real runs need more beside: with %s less there are %s, and times are those of that",
+             "real runs need more memory: with %s less there are %s, and times are of that",
              text_bytes(withheld->bytes, bytes), count_words(withheld->retries, count));
     text_add(out, "    ");
     page_wrap(words, 4, 4, out);
@@ -246,7 +246,7 @@ static void add_fits(const struct sim_report *report, const struct term *term, s
     if (report->near_limit)
         text_add(out, "  %snear the limit:%s %s\n", term->bad, term->plain,
                  report->withheld.retries.n + report->whole.n > 0
-                     ? "retries are in these times, how many a real run has is not sure"
+                     ? "these times have retries in them; how many a real run has is not sure"
                      : "measured runs of this kind are up to 25 % slower");
 }
 

@@ -26,7 +26,7 @@ static void add_slower(const struct validated_row *row, double factor, struct te
 
     if (row->near_memory_limit && factor <= SLOWER_NEAR_LIMIT) {
         text_add(out, " suspect memory: it is near the limit, where retries of the allocator made "
-                      "measured runs up to 25 %% slower.");
+                      "measured runs up to 25 %% slower, and are not all predicted.");
         return;
     }
     if (factor <= COMPUTE_MAY_MISS) {

@@ -10,8 +10,8 @@
 /* of system, compile, reduce_dtype and loss; of dates */
 #define ANY "", "", "", ""
 #define SYSTEM(word) word, "", "", ""
-/* Tables infer the loss from times. What took longer than a fused loss were two metrics behind it, which
-   llm-foundry's models of that time have by default; an unfused loss would not fit into memory. */
+/* Tables infer the loss from times. What took longer than a fused loss were two metrics behind it,
+   which llm-foundry's models of that time have by default; an unfused loss would not fit. */
 #define UNFUSED "", "", "", "eager"
 /* submit_benchmarks.py had PURE precision and an image of PyTorch 1.13.1 together; DEFAULT reduces
    in FP32, and is of later runs of the page of January 2024 */

@@ -233,7 +233,7 @@ uint32_t schedule_loss(struct schedule *sched)
     sched->build.program->frames[id].d_in = d_logits;
     launch_body(sched, TASK_BACKWARD, NO_UNIT, id, pair->backward);
     build_access(&sched->build, sched->input, ACCESS_READ);
-    /* a loss that does not let go of logits does not say whether its backward reads them */
+    /* of logits that outlive the loss its pair does not say whether backward reads them: it may */
     if (pair->in_dies_in_backward || has_metrics(sched))
         build_access(&sched->build, logits, ACCESS_READ);
     if (pair->in_dies_in_backward)

@@ -161,7 +161,7 @@ void schedule_init_shards(struct schedule *sched); /* section init */
 void schedule_init_lasting(struct schedule *sched);
 void schedule_input(struct schedule *sched);
 void schedule_forward_body(struct schedule *sched, uint32_t s);
-uint32_t schedule_loss(struct schedule *sched); /* returns the gradient of what it is taken of */
+uint32_t schedule_loss(struct schedule *sched);   /* returns the gradient of what it is taken of */
 void schedule_drop_input(struct schedule *sched); /* at the end of backward, but for metrics */
 void schedule_metrics(struct schedule *sched);    /* nothing where a plan has none */
 /* Returns the gradient of the segment's input, or NO_BUFFER. */
