@@ -17,7 +17,8 @@
  * that were measured. The rest is what flat parameters leave of the segments: FSDP1's constructor
  * makes each beside its parameters, and Adam's moments of one are so large that the activations of
  * the second step need segments of their own. What it was there nobody measured. Not modelled is
- * that torchtitan kept original parameters (use_orig_params), whose moments are pieces of these.
+ * that torchtitan kept original parameters (use_orig_params), whose moments are pieces of these: on
+ * rank 0, selective, FSDP1 would reserve 1.3 GiB less, and record_stream be a quarter.
  */
 #include <math.h>
 
