@@ -63,6 +63,10 @@ for mib in 6144 6656 7168 7680 8192 9216 9984 10240 12288; do
     ok "between its ends" test "$(field low)" -le "$mid" -a "$mid" -le "$(field high)"
     before=$mid
 done
+ok "a step whose high end does not get through" exits 0 sim llama3-8b --layers 6 --units block \
+    --no-db --system fsdp1 --ac op --memory 24600MiB --json
+ok "has retries" test "$(field retries)" -gt 0
+ok "at that end too" test "$(field high)" -gt $((12 * $(field mid) / 10))
 ok "far from the limit nothing is" exits 0 sim $small --system fsdp1 --memory 20GiB --json
 ok "short of anything" is "$(field withheld_retries)" 0
 ok "and it is as fast as ever" is "$(field mid)" "$time"

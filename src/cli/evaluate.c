@@ -274,6 +274,14 @@ static enum status withhold(struct prepared *prepared, struct sim_report *report
                              mid ? &report->withheld : &of_spread, err);
 }
 
+/* What did not get through was simulated without a limit: it is taken to have the retries of mid. */
+static void add_retries_of_mid(struct sim_report *report, enum spread spread)
+{
+    const int64_t retries = retries_of_step(sim_report_retries(report));
+
+    report->time[spread].step_ns += retries * report->prices[spread].host_retry_ns;
+}
+
 static enum status simulate_timed_spread(struct prepared *prepared, struct sim_report *report,
                                          enum spread spread, struct err *err)
 {
@@ -286,7 +294,10 @@ static enum status simulate_timed_spread(struct prepared *prepared, struct sim_r
         report->steps = report->time[spread].steps;
         report->whole = step_time_retries(&report->time[spread], &report->placement);
     }
-    return fits ? withhold(prepared, report, spread, err) : STATUS_OK;
+    if (fits)
+        return withhold(prepared, report, spread, err);
+    add_retries_of_mid(report, spread);
+    return STATUS_OK;
 }
 
 /* How often the allocator retries depends on times, not always the way that they go. */

@@ -167,8 +167,7 @@ static void record_metrics(const struct sim_report *report, struct run *out)
     metrics[RUN_METRIC_OUTSIDE] = (int64_t)report->outside_bytes;
     metrics[RUN_METRIC_MEMORY_LIMIT] = (int64_t)report->limit_bytes;
     metrics[RUN_METRIC_FITS] = report->fits;
-    metrics[RUN_METRIC_RETRIES] =
-        retries_of_step(report->withheld.bytes > 0 ? report->withheld.retries : report->whole);
+    metrics[RUN_METRIC_RETRIES] = retries_of_step(sim_report_retries(report));
 }
 
 static const char *printed(const struct cJSON *root, struct arena *arena)

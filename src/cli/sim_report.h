@@ -58,6 +58,12 @@ struct sim_report {
     int64_t run_id; /* in the history; 0: not stored */
 };
 
+/* Those that the mid times have. */
+static inline struct retries sim_report_retries(const struct sim_report *report)
+{
+    return report->withheld.bytes > 0 ? report->withheld.retries : report->whole;
+}
+
 /* Where memory ran out, at what request, and of how much: for a step that does not fit. */
 void sim_report_shortage(const struct sim_report *report, struct text *out);
 /* A line for each: it does not fit; addresses do not repeat. */

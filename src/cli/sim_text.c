@@ -245,7 +245,7 @@ static void add_fits(const struct sim_report *report, const struct term *term, s
              report->may_not_fit ? ", but not at the upper end of what reserved may be" : "");
     if (report->near_limit)
         text_add(out, "  %snear the limit:%s %s\n", term->bad, term->plain,
-                 report->withheld.retries.n + report->whole.n > 0
+                 sim_report_retries(report).n > 0
                      ? "these times have retries in them; how many a real run has is not sure"
                      : "measured runs of this kind are up to 25 % slower");
 }
