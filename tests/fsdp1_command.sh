@@ -82,7 +82,9 @@ ok "its causes are explained" exits 0 explain llama2-7b --layers 4 --seq 2048 --
 ok "fsdp2 has no strategy" complains 2 "fsdp1-strategy is nothing that fsdp2 has" sim $small \
     --fsdp1-strategy grad-op
 ok "fsdp1 wraps no lists" complains 2 "is a list of 2 modules, and FSDP1 wraps one" sim llama2-7b \
-    --no-db --system fsdp1
+    --no-db --system fsdp1 --units torchtitan
+ok "its units are blocks, where none are given" exits 0 sim llama2-7b --no-db --system fsdp1
+ok "which is said" reads "--system fsdp1 --units block "
 ok "microbatches need shards" complains 2 "use accum 1 or shard over more" sim $small \
     --system fsdp1 --accum 2 --fsdp1-strategy no-shard
 ok "of which one GPU has no part" complains 2 "where one GPU has all shards" sim $small \

@@ -194,7 +194,7 @@ const struct option_info option_table[OPTION_N] = {
         .in_force = true,
         .help = "how the model is cut into FSDP units: block, block*K (K blocks to a unit), "
                 "attn+mlp, whole, torchtitan, piece (each thing alone), half; or module paths with * and ?, separated by commas, "
-                "each match a unit; or a JSON file of such paths and of lists of them"},
+                "each match a unit; or a JSON file of such paths and of lists of them; of fsdp1 the default is block"},
     [OPTION_RESHARD] = {
         "reshard", STEP, OPTION_WORD_OR_COUNT, "RANKS", .words = reshard_words, .least = 1,
         .most = PLAN_MAX_RANKS, .initial = "auto", .list = true, .in_force = true,

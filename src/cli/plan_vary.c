@@ -144,7 +144,7 @@ enum status plan_vary(struct options *options, struct arena *arena, struct plan_
     out->axes = asked ? words & AXES_ALL : free_axes(options);
     out->objective = (enum objective)option_number(options, OPTION_JUDGE);
     out->halves = words >> SEARCH_SPLIT & 1;
-    /* FSDP1 wraps one module to a unit, and the last unit of the default is two */
+    /* beside FSDP1 the others start from its units, so that systems are compared */
     if (has_fsdp1(options) && !any_given(options, OPTION_UNITS, OPTION_PLAN))
         options_set(options, OPTION_UNITS, 1, "block");
     for (unsigned word = 0; word < SEARCH_WORD_N; word++)
