@@ -195,7 +195,7 @@ static int disturb(void)
 static int guest_body(uint32_t process, void *context)
 {
     const struct guest *guest = &((const struct meeting_case *)context)->guests[process];
-    const int64_t start_ns = bell_now_ns(), timeout_ns = 4 * SECOND_NS / 10;
+    const int64_t start_ns = bell_now_ns(), timeout_ns = 12 * SECOND_NS / 10;
     struct meeting meeting;
     struct err err = {0};
 
