@@ -54,7 +54,7 @@ static enum status explain(const struct options *options, struct prepared *prepa
     causes_find(report->step.engine, arena, &report->causes);
     const uint32_t steps = report->step.time[SPREAD_MID].steps;
     report->begin_ns = causes_end_ns(&report->causes, steps - 1);
-    report->end_ns = causes_end_ns(&report->causes, steps);
+    report->explained_ns = causes_end_ns(&report->causes, steps) - report->begin_ns;
     critical_path(&report->causes, steps, arena, &path);
     report->path = path_sums(&report->causes, &path);
     stalls_find(&report->causes, steps, arena, &report->stalls);

@@ -19,7 +19,8 @@ struct explain_report {
     struct path_sums path;
     struct stalls stalls;
     struct trials trials;
-    int64_t begin_ns, end_ns; /* of the step, on the clock of spans and stalls */
+    int64_t begin_ns;     /* of the step, on the clock of spans and stalls */
+    int64_t explained_ns; /* how long it is: where there are several, not their mean */
 };
 
 /* The name of a span's task; of NO_SPAN "the end of the step". Returns name, or that. */

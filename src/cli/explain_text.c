@@ -32,7 +32,7 @@ static void add_title(const struct term *term, const char *title, struct text *o
 
 static void add_share(const struct explain_report *report, int64_t ns, struct text *out)
 {
-    const int64_t step_ns = report->end_ns - report->begin_ns;
+    const int64_t step_ns = report->explained_ns;
     char time[32];
     text_add(out, "%*s%7.1f %%", NUMBER_COLUMNS, text_ns(ns, time),
              step_ns > 0 ? 100 * (double)ns / (double)step_ns : 0);
@@ -51,7 +51,7 @@ static void add_head(const struct explain_report *report, const struct term *ter
              text_ns(time[SPREAD_LOW].step_ns, low), text_ns(time[SPREAD_HIGH].step_ns, high));
     if (time[SPREAD_MID].measured > 1)
         text_add(out, "that is the mean of %" PRIu32 " steps; the last, which follows, takes %s\n",
-                 time[SPREAD_MID].measured, text_ns(report->end_ns - report->begin_ns, mid));
+                 time[SPREAD_MID].measured, text_ns(report->explained_ns, mid));
 }
 
 /* The longest first, equal ones in the order in which they were listed: there the device leads. */
@@ -79,8 +79,7 @@ static void add_path(const struct explain_report *report, const struct term *ter
         snprintf(label, sizeof label, "%s%s", parts[i].where, parts[i].name);
         text_add(out, "  %-*s", LABEL_COLUMNS, label);
         add_share(report, parts[i].ns, out);
-        term_bar(term, (uint64_t)parts[i].ns, (uint64_t)(report->end_ns - report->begin_ns),
-                 BAR_COLUMNS, out);
+        term_bar(term, (uint64_t)parts[i].ns, (uint64_t)report->explained_ns, BAR_COLUMNS, out);
         text_add(out, "\n");
     }
 }

@@ -3,8 +3,7 @@
  */
 #include "src/cli/plan_vary.h"
 
-#include <string.h>
-
+#include "src/cli/prepare.h"
 #include "src/plan_ranks.h"
 
 /* What is a list whatever the other options are. */
@@ -126,12 +125,6 @@ static enum status list_batches(struct options *options, struct arena *arena, ui
     return STATUS_OK;
 }
 
-static bool has_fsdp1(const struct options *options)
-{
-    return strstr(option_text(options, OPTION_SYSTEM),
-                  option_table[OPTION_SYSTEM].words[SYSTEM_FSDP1]);
-}
-
 enum status plan_vary(struct options *options, struct arena *arena, struct plan_found *out,
                       struct err *err)
 {
@@ -144,9 +137,7 @@ enum status plan_vary(struct options *options, struct arena *arena, struct plan_
     out->axes = asked ? words & AXES_ALL : free_axes(options);
     out->objective = (enum objective)option_number(options, OPTION_JUDGE);
     out->halves = words >> SEARCH_SPLIT & 1;
-    /* beside FSDP1 the others start from its units, so that systems are compared */
-    if (has_fsdp1(options) && !any_given(options, OPTION_UNITS, OPTION_PLAN))
-        options_set(options, OPTION_UNITS, 1, "block");
+    prepare_units(options); /* of the list: beside FSDP1 other systems start from its units too */
     for (unsigned word = 0; word < SEARCH_WORD_N; word++)
         if (words >> word & 1 && listed[word].values)
             set_list(options, listed[word].option, listed[word].values);

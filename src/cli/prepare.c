@@ -199,15 +199,6 @@ static enum status leave_out(uint64_t terms, struct cluster *cluster, struct err
     return STATUS_OK;
 }
 
-/* FSDP1 wraps one module to a unit, and the last unit of the default is two. */
-static void set_units(struct options *options)
-{
-    const bool is_fsdp1 = option_number(options, OPTION_SYSTEM) == SYSTEM_FSDP1;
-
-    if (is_fsdp1 && !option_given(options, OPTION_UNITS) && !option_given(options, OPTION_PLAN))
-        options_set(options, OPTION_UNITS, 1, "block");
-}
-
 /* A run that is held to a host's pace is predicted with that host. */
 static enum status set_pace(const char *profile, struct cluster *cluster, struct err *err)
 {
@@ -270,10 +261,20 @@ enum status prepare_open(const struct options *options, const char *model_json,
     return status == STATUS_OK ? check_plan_model(options, &out->model, err) : status;
 }
 
+void prepare_units(struct options *options)
+{
+    const char *systems = option_text(options, OPTION_SYSTEM);
+    const char *fsdp1 = option_table[OPTION_SYSTEM].words[SYSTEM_FSDP1];
+
+    if (systems && strstr(systems, fsdp1) && !option_given(options, OPTION_UNITS) &&
+        !option_given(options, OPTION_PLAN))
+        options_set(options, OPTION_UNITS, 1, "block");
+}
+
 enum status prepare_plan(struct options *options, struct prepared *prepared, struct err *err)
 {
     arena_reset(&prepared->arena);
-    set_units(options);
+    prepare_units(options);
     enum status status = build(options, prepared, err);
     if (status != STATUS_OK)
         return status;

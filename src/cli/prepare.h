@@ -36,6 +36,12 @@ struct plan_options prepare_plan_options(const struct options *options,
                                          const struct cluster *cluster);
 
 /*
+ * The units where none are given and FSDP1 is the system, or one of a list: blocks, since FSDP1
+ * wraps one module to a unit, and the last unit of the default is two. prepare_plan() does so too.
+ */
+void prepare_units(struct options *options);
+
+/*
  * The plan and all of it, after that everything of the plan before is gone. The options are
  * completed with what the plan fills in. STATUS_RUN where the program has a fault.
  */
