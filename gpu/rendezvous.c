@@ -1,8 +1,10 @@
 /*
  * Ranks meet; see rendezvous.h.
  *
- * A rank says hello with the number of the run that it read from the file; rank 0 answers when all are
- * there, or when it knows that they will not be. Whatever else connects is not answered.
+ * A rank says hello with the number of the run that it read from the file. Rank 0 answers at once how
+ * long it will wait for the others, and again when all are there or when it knows that they will not
+ * be: a rank that was heard does not leave before, so that it hears who is missing. Whatever else
+ * connects is not answered.
  */
 #include "gpu/rendezvous.h"
 
@@ -36,9 +38,10 @@ struct hello {
     struct net_place place;
 };
 
-/* Before the places, where all is well. */
+/* Before the places, where all is well and nothing is waited for. */
 struct answer {
     uint64_t run;
+    int64_t wait_ns; /* > 0: others are not there yet, another answer follows within this time */
     struct err why;
 };
 
@@ -117,10 +120,21 @@ static enum status judge_hello(const struct host *host, const struct hello *hell
     return STATUS_OK;
 }
 
+/* Until another answer: what is left, and the time that it may take. */
+static int64_t wait_ns(int64_t until_ns)
+{
+    const int64_t now_ns = bell_now_ns();
+
+    if (until_ns == BELL_NEVER)
+        return BELL_NEVER;
+    return (until_ns > now_ns ? until_ns - now_ns : 0) + SHORT_NS;
+}
+
 /* Of who knows the run, which the connection then belongs to; anybody else is turned away. */
-static enum status take_hello(struct host *host, int fd, struct err *err)
+static enum status take_hello(struct host *host, int fd, int64_t until_ns, struct err *err)
 {
     struct hello hello;
+    struct answer answer;
 
     if (!net_receive(fd, &hello, sizeof hello, bell_after(SHORT_NS)) ||
         hello.run != host->meeting->run) {
@@ -128,9 +142,10 @@ static enum status take_hello(struct host *host, int fd, struct err *err)
         return STATUS_OK;
     }
     const enum status status = judge_hello(host, &hello, err);
+    answer = status == STATUS_OK ? (struct answer){.run = hello.run, .wait_ns = wait_ns(until_ns)}
+                                 : (struct answer){.run = hello.run, .why = *err};
+    net_send(fd, &answer, sizeof answer, bell_after(SHORT_NS));
     if (status != STATUS_OK) {
-        const struct answer answer = {.run = hello.run, .why = *err};
-        net_send(fd, &answer, sizeof answer, bell_after(SHORT_NS));
         close(fd);
         return status;
     }
@@ -159,7 +174,7 @@ static enum status await_all(struct host *host, int64_t timeout_ns, struct err *
 
     while (status == STATUS_OK && host->n_come + 1 < host->meeting->ranks) {
         const int fd = net_accept(host->meeting->listener, until_ns);
-        status = fd < 0 ? miss(host, timeout_ns, err) : take_hello(host, fd, err);
+        status = fd < 0 ? miss(host, timeout_ns, err) : take_hello(host, fd, until_ns, err);
     }
     return status;
 }
@@ -232,6 +247,20 @@ static bool has_answered(int fd, const char *file, const struct note *note, int6
     return false;
 }
 
+/* The last answer: rank 0 may wait longer than this rank would. */
+static bool hear(int fd, const char *file, const struct note *note, int64_t until_ns,
+                 struct answer *answer)
+{
+    do {
+        if (!has_answered(fd, file, note, until_ns) ||
+            !net_receive(fd, answer, sizeof *answer, bell_after(SHORT_NS)) ||
+            answer->run != note->run)
+            return false;
+        until_ns = bell_after(answer->wait_ns);
+    } while (answer->wait_ns > 0);
+    return true;
+}
+
 /* False: whoever is there is not rank 0 of this run, or it is gone. */
 static bool ask(const char *file, const struct note *note, int64_t until_ns,
                 struct meeting *meeting, struct answer *answer)
@@ -246,8 +275,7 @@ static bool ask(const char *file, const struct note *note, int64_t until_ns,
     if (fd < 0)
         return false;
     bool answered =
-        net_send(fd, &hello, sizeof hello, until_ns) && has_answered(fd, file, note, until_ns) &&
-        net_receive(fd, answer, sizeof *answer, bell_after(SHORT_NS)) && answer->run == note->run;
+        net_send(fd, &hello, sizeof hello, until_ns) && hear(fd, file, note, until_ns, answer);
     if (answered && answer->why.status == STATUS_OK)
         answered = net_receive(fd, meeting->places, bytes, bell_after(SHORT_NS));
     close(fd);

@@ -7,7 +7,8 @@
  * what ranks say to one another afterwards (gpu/tcp_transport.c).
  *
  * Invariant: after a meeting every rank has the same places; where it fails, every rank that came to
- * rank 0 says why, and none waits longer than the time.
+ * rank 0 says why. None waits for rank 0 longer than its own time, and none that rank 0 has heard
+ * longer than rank 0 does.
  */
 #ifndef GPU_RENDEZVOUS_H
 #define GPU_RENDEZVOUS_H

@@ -40,10 +40,10 @@ static enum status failing_call(void *context, uint64_t what, struct err *err)
     }
 }
 
-static void open_rig(struct device_rig *rig)
+static void open_rig(struct device_rig *rig, int64_t timeout_ms)
 {
     device_rig_init(rig, failing_call, NULL);
-    rig->setup.timeout_ns = 100 * MS;
+    rig->setup.timeout_ns = timeout_ms * MS;
     n_ran = 0;
     release = false;
     device_rig_open(rig);
@@ -69,7 +69,7 @@ static void test_first_stays(void)
     const struct segment_op segment = {.act = SEGMENT_RESERVE, .bytes = 4096};
     const struct work nothing = {.kind = WORK_NOTHING};
 
-    open_rig(&rig);
+    open_rig(&rig, 60000);
     rig_submit(&rig, STREAM_RS, FAIL_LATER, NULL);
     until_ran(1);
     rig_submit(&rig, STREAM_C, FINE, NULL);
@@ -93,7 +93,7 @@ static void test_first_stays(void)
 static void test_drops(void)
 {
     struct device_rig rig;
-    open_rig(&rig);
+    open_rig(&rig, 60000);
     rig_submit(&rig, STREAM_C, HOLD, NULL);
     rig_record(&rig, 0, STREAM_C);
     rig_wait(&rig, 0, STREAM_RS);
@@ -107,21 +107,21 @@ static void test_drops(void)
     const int64_t start_ns = bell_now_ns();
     device_rig_release(&rig);
     is_int(n_ran, 2, "what was queued is dropped, on the stream that failed and on others");
-    ok(bell_now_ns() - start_ns < 1000 * MS, "and close does not wait for it");
+    ok(bell_now_ns() - start_ns < 20000 * MS, "and close does not wait for it");
 }
 
 static void test_silence(void)
 {
     struct device_rig rig;
     struct err err = {0};
-    open_rig(&rig);
+    open_rig(&rig, 100);
     rig_submit(&rig, STREAM_AR, HOLD, NULL);
     rig_record(&rig, 2, STREAM_AR);
     const int64_t start_ns = bell_now_ns();
     is_int(rig.ops->host_wait(rig.device, 2, &err), STATUS_RUN, "a stream that hangs is a failure");
     is_str(err.text, "stream 'AR' stands still: nothing was finished for 0.1 s", "that says so");
     const int64_t ns = bell_now_ns() - start_ns;
-    ok(ns > 100 * MS && ns < 1000 * MS, "in time (%lld ms)", (long long)(ns / MS));
+    ok(ns > 100 * MS && ns < 20000 * MS, "in time (%lld ms)", (long long)(ns / MS));
     release = true;
     device_rig_release(&rig);
 }
@@ -129,7 +129,7 @@ static void test_silence(void)
 static enum status slow_call(void *context, uint64_t what, struct err *err)
 {
     (void)context, (void)what, (void)err;
-    nap_ms(10);
+    nap_ms(50);
     return STATUS_OK;
 }
 
@@ -138,9 +138,9 @@ static void test_long(void)
 {
     struct device_rig rig;
     device_rig_init(&rig, slow_call, NULL);
-    rig.setup.timeout_ns = 100 * MS;
+    rig.setup.timeout_ns = 1000 * MS;
     device_rig_open(&rig);
-    for (int i = 0; i < 30; i++)
+    for (int i = 0; i < 50; i++)
         rig_submit(&rig, i % 2 ? STREAM_C : STREAM_AG, 0, NULL);
     is_int(rig.ops->drain(rig.device, NULL), STATUS_OK,
            "what takes longer than the time allowed, but goes on, is no failure");
@@ -152,7 +152,7 @@ static void test_no_operator(void)
     struct device_rig rig;
     struct err err = {0};
     static const struct op_call call = {.kind = OP_POW, .pass = PASS_FORWARD};
-    open_rig(&rig);
+    open_rig(&rig, 60000);
     struct work *work = rig_work(&rig, WORK_OP);
     work->is.op = &call;
     rig_try(&rig, STREAM_C, work, 0, NULL, &err);

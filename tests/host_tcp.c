@@ -13,7 +13,7 @@
 #include "tests/ranks_rig.h"
 #include "tests/tap.h"
 
-static const int64_t SECOND_NS = 1000000000;
+static const int64_t MS = 1000000, SECOND_NS = 1000000000;
 static char folder[] = "/tmp/unshard-host_tcp-XXXXXX";
 static char file[64];
 
@@ -23,6 +23,8 @@ struct told {
 };
 
 static struct told *told; /* by process, shared */
+static _Atomic uint32_t
+    *n_done; /* processes of a case that have come so far as others wait for; shared */
 
 static void sleep_ms(int ms)
 {
@@ -86,12 +88,12 @@ static int lose_body(uint32_t rank, void *context)
     if (rendezvous_meet(file, rank, LOST_RANKS, 20 * SECOND_NS, &meeting, &err) != STATUS_OK)
         return 1;
     struct tcp_transport *transport = tcp_transport_new(&meeting);
-    rig_setup(rank, LOST_RANKS, SECOND_NS / 4, &setup);
+    rig_setup(rank, LOST_RANKS, exits ? 60 * SECOND_NS : 2 * SECOND_NS, &setup);
     enum status status = tcp_transport_ops.open(transport, &setup, &err);
     const int64_t start_ns = bell_now_ns();
     for (int i = 0; status == STATUS_OK; i++) {
         if (rank == LOST_RANK && i == 3 && !exits)
-            sleep_ms(800);
+            ranks_await(n_done, LOST_RANKS - 1);
         if (rank == LOST_RANK && i == 3)
             _exit(0);
         status = tcp_transport_ops.exchange(transport, COMM_SHARD, send, recv, 4000, &err);
@@ -99,6 +101,7 @@ static int lose_body(uint32_t rank, void *context)
             status = tcp_transport_ops.wait(transport, COMM_SHARD, &err);
     }
     told[rank] = (struct told){.err = err, .after_ns = bell_now_ns() - start_ns};
+    ++*n_done;
     if (tcp_transport_ops.exchange(transport, COMM_SHARD, send, recv, 1, NULL) == STATUS_OK)
         return 1;
     memset(words, 'a' + (int)rank, sizeof words);
@@ -112,12 +115,13 @@ static void test_losses(void)
 {
     for (int exits = 0; exits < 2; exits++) {
         bool context = exits;
-        const char *want = exits ? "rank 1 is gone" : "rank 1 is late: waited 0.25 s for it";
+        const char *want = exits ? "rank 1 is gone" : "rank 1 is late: waited 2 s for it";
+        *n_done = 0;
         is_int(ranks_run(LOST_RANKS, NULL, lose_body, &context, NULL), 0,
                "a rank %s: the others still hear one another", exits ? "exits" : "hangs");
         for (uint32_t r = 0; r < LOST_RANKS; r += 2) {
             is_str(told[r].err.text, want, "rank %u names it", r);
-            ok(told[r].after_ns < 2 * SECOND_NS, "within time");
+            ok(told[r].after_ns < 20 * SECOND_NS, "within time");
         }
     }
 }
@@ -128,8 +132,9 @@ static void test_losses(void)
 struct guest {
     int rank; /* -1: it is not there; -2: a stranger, which connects and says something else */
     uint32_t ranks;
-    const char *want; /* what it is told; "": it meets the others */
-    int late_ms;
+    const char *want;        /* what it is told; "": it meets the others */
+    int late_ms, timeout_ms; /* 0: long enough for any machine */
+    uint32_t after;          /* it begins when so many strangers are done */
 };
 
 struct meeting_case {
@@ -140,32 +145,33 @@ struct meeting_case {
 /* An address where nobody listens: the port is the discard service's. */
 #define LEFT "unshard rendezvous 1\nrun 00000000000000aa\nport 9\nat 127.0.0.1\n"
 
+#define MISSED "rank 2 of 3 did not come to '"
+#define UNLIKE "rank 1 was started as one of 3, rank 0 as one of 2"
+#define TWICE "two processes are rank 1"
+
 static const struct meeting_case cases[] = {
-    {.name = "two ranks meet", .guests = {{0, 2, "", 0}, {1, 2, "", 0}, {.rank = -1}}},
+    {.name = "two ranks meet", .guests = {{0, 2, ""}, {1, 2, ""}, {.rank = -1}}},
     {.name = "one that an earlier run has left is passed over",
      .left = LEFT,
-     .guests = {{0, 2, "", 150}, {1, 2, "", 0}, {.rank = -1}}},
+     .guests = {{0, 2, "", .late_ms = 150}, {1, 2, ""}, {.rank = -1}}},
     {.name = "and one that makes no sense",
      .left = "unshard rendezvous 1\nrun x\n",
-     .guests = {{0, 2, "", 150}, {1, 2, "", 0}, {.rank = -1}}},
-    {.name = "a stranger is turned away", .guests = {{0, 2, "", 0}, {1, 2, "", 200}, {.rank = -2}}},
+     .guests = {{0, 2, "", .late_ms = 150}, {1, 2, ""}, {.rank = -1}}},
+    {.name = "a stranger is turned away",
+     .guests = {{0, 2, ""}, {1, 2, "", .after = 1}, {.rank = -2}}},
     {.name = "no rank 0",
-     .guests = {{.rank = -1}, {1, 2, "rank 0 did not write '", 0}, {.rank = -1}}},
+     .guests = {{.rank = -1}, {1, 2, "rank 0 did not write '", .timeout_ms = 300}, {.rank = -1}}},
     {.name = "no rank 0, and an old file",
      .left = LEFT,
-     .guests = {{.rank = -1}, {1, 2, "an earlier run left it", 0}, {.rank = -1}}},
+     .guests = {{.rank = -1}, {1, 2, "an earlier run left it", .timeout_ms = 1200}, {.rank = -1}}},
     {.name = "a rank that does not come",
-     .guests = {{0, 3, "rank 2 of 3 did not come to '", 0},
-                {1, 3, "rank 2 of 3 did not come to '", 100},
+     .guests = {{0, 3, MISSED, .timeout_ms = 2500}, {1, 3, MISSED}, {.rank = -1}}},
+    {.name = "is named to one whose own time is over before rank 0's",
+     .guests = {{0, 3, MISSED, .timeout_ms = 3500},
+                {1, 3, MISSED, .timeout_ms = 2000},
                 {.rank = -1}}},
-    {.name = "another WORLD_SIZE",
-     .guests = {{0, 2, "rank 1 was started as one of 3, rank 0 as one of 2", 0},
-                {1, 3, "rank 1 was started as one of 3, rank 0 as one of 2", 0},
-                {.rank = -1}}},
-    {.name = "a rank twice",
-     .guests = {{0, 3, "two processes are rank 1", 0},
-                {1, 3, "two processes are rank 1", 0},
-                {1, 3, "two processes are rank 1", 100}}},
+    {.name = "another WORLD_SIZE", .guests = {{0, 2, UNLIKE}, {1, 3, UNLIKE}, {.rank = -1}}},
+    {.name = "a rank twice", .guests = {{0, 3, TWICE}, {1, 3, TWICE}, {1, 3, TWICE}}},
 };
 
 /* Finds rank 0 as others do, and says nothing that it knows. */
@@ -174,7 +180,7 @@ static int disturb(void)
     char text[200] = "";
     unsigned port = 0;
 
-    for (int i = 0; i < 100 && !strstr(text, "at "); i++) {
+    for (int i = 0; i < 4000 && !strstr(text, "at "); i++) {
         FILE *from = fopen(file, "r");
         if (from)
             text[fread(text, 1, sizeof text - 1, from)] = 0;
@@ -185,23 +191,26 @@ static int disturb(void)
     const char *at = strstr(text, "port ");
     if (!at || sscanf(at, "port %u", &port) != 1)
         return 1;
-    const int fd = net_connect(0x0100007f, port, bell_after(SECOND_NS));
+    const int fd = net_connect(0x0100007f, port, bell_after(20 * SECOND_NS));
     memset(text, 'x', sizeof text);
-    const bool sent = net_send(fd, text, sizeof text, bell_after(SECOND_NS));
+    const bool sent = net_send(fd, text, sizeof text, bell_after(20 * SECOND_NS));
     close(fd);
+    ++*n_done;
     return !sent;
 }
 
 static int guest_body(uint32_t process, void *context)
 {
     const struct guest *guest = &((const struct meeting_case *)context)->guests[process];
-    const int64_t start_ns = bell_now_ns(), timeout_ns = 12 * SECOND_NS / 10;
+    const int64_t start_ns = bell_now_ns();
+    const int64_t timeout_ns = guest->timeout_ms ? guest->timeout_ms * MS : 60 * SECOND_NS;
     struct meeting meeting;
     struct err err = {0};
 
     if (guest->rank < 0)
         return guest->rank == -2 && disturb();
     sleep_ms(guest->late_ms);
+    ranks_await(n_done, guest->after);
     if (rendezvous_meet(file, (uint32_t)guest->rank, guest->ranks, timeout_ns, &meeting, &err) ==
         STATUS_OK)
         meeting_release(&meeting);
@@ -216,7 +225,7 @@ static bool is_told(const struct guest *guest, const struct told *what)
 
     if (!right)
         tap_note("rank %d is told '%s'", guest->rank, what->err.text);
-    return right && what->after_ns < 5 * SECOND_NS;
+    return right && what->after_ns < 20 * SECOND_NS;
 }
 
 static void put_file(const char *text)
@@ -233,6 +242,7 @@ static void test_meetings(void)
         uint32_t n_bad = 0;
 
         unlink(file);
+        *n_done = 0;
         if (of.left)
             put_file(of.left);
         n_bad += ranks_run(3, NULL, guest_body, &of, NULL);
@@ -259,6 +269,7 @@ int main(void)
         tap_bail("no folder");
     snprintf(file, sizeof file, "%s/meet", folder);
     told = ranks_memory(sizeof *told * RIG_MAX_RANKS);
+    n_done = ranks_memory(sizeof *n_done);
     test_bytes();
     test_losses();
     test_meetings();

@@ -25,6 +25,12 @@ void *ranks_memory(size_t bytes)
     return memory;
 }
 
+void ranks_await(const _Atomic uint32_t *counted, uint32_t n)
+{
+    while (*counted < n)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
 static pid_t start(uint32_t rank, rank_body *body, void *context)
 {
     fflush(stdout);

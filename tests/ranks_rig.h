@@ -23,6 +23,10 @@ typedef int rank_body(uint32_t rank, void *context);
 uint32_t ranks_run(uint32_t ranks, struct shm_region *region, rank_body *body, void *context,
                    int *statuses);
 
+/* Until so many have been counted in memory that ranks share; for good where they are not, which
+   ranks_run() ends. Instead of a time that would be long enough on a quiet machine only. */
+void ranks_await(const _Atomic uint32_t *counted, uint32_t n);
+
 /* Zeroed memory that forked ranks share; until the end of the test. */
 void *ranks_memory(size_t bytes);
 

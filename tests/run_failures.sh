@@ -26,7 +26,7 @@ fails() {
     rank=$1 word=$2 words=$3
     seconds_of exits 5 run kda-tiny --ranks 3 --timeout 2 --debug "$word=$rank" || return 1
     says "rank $rank" && says "$words" || return 1
-    test "$seconds" -le 12 || { echo "# it took $seconds s"; return 1; }
+    test "$seconds" -le 20 || { echo "# it took $seconds s"; return 1; }
 }
 
 for rank in 0 2; do
@@ -40,7 +40,7 @@ for rank in 0 2; do
     ok "with what each rank did last" stored_with_ranks 3
 done
 ok "one that is alone hangs" seconds_of exits 5 run gpt-tiny --ranks 1 --timeout 1 --debug hang=0
-ok "which ends too" test "$seconds" -le 8
+ok "which ends too" test "$seconds" -le 20
 ok "and is said" says "no rank did anything"
 ok "its losses are those of the steps that it did" is \
     "$(sql "select group_concat(loss is not null, '') from v_step where run = $last")" 11000000
