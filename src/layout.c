@@ -163,6 +163,19 @@ static void stage(const struct plan *plan, struct unit_layout *unit)
     }
 }
 
+/* What the optimizer sees of a flat parameter: itself, or each piece that the first rank has. */
+static uint32_t count_updated(const struct plan *plan, const struct param_layout *params,
+                              const struct unit_layout *unit)
+{
+    uint32_t n = 0;
+
+    if (!plan->options.fsdp1.use_orig_params)
+        return unit->n_param > 0;
+    for (uint32_t i = 0; i < unit->n_param; i++)
+        n += param_layout_piece(&params[i], unit, 0) > 0;
+    return n;
+}
+
 /* One parameter of all; sizes were added up before, where they are not too large. */
 static void flatten(const struct plan *plan, struct param_layout *params, struct unit_layout *unit)
 {
@@ -170,10 +183,12 @@ static void flatten(const struct plan *plan, struct param_layout *params, struct
     const struct cast_group *cast = &unit->casts[0];
     const uint64_t compute_bytes = dtype_bytes((enum dtype)cast->compute);
     const uint64_t ranks = plan->shard_ranks;
+    const uint64_t aligned =
+        plan->options.fsdp1.use_orig_params ? ALIGNED_BYTES / compute_bytes : 1;
     uint64_t end = 0;
 
     for (uint32_t i = 0; i < unit->n_param; i++) {
-        const uint64_t at = round_up(end, ALIGNED_BYTES / compute_bytes);
+        const uint64_t at = round_up(end, aligned);
         params[i].gather_offset_bytes = at * compute_bytes;
         params[i].reduce_offset = at;
         end = at + params[i].numel;
@@ -186,6 +201,7 @@ static void flatten(const struct plan *plan, struct param_layout *params, struct
     unit->slice_bytes = shard * compute_bytes;
     unit->full_bytes = shard * ranks * compute_bytes;
     unit->staged_bytes = cast->storage != cast->compute ? unit->slice_bytes : 0;
+    unit->n_updated = count_updated(plan, params, unit);
 }
 
 static enum status layout_unit(const struct plan *plan, const struct unit *unit,
@@ -245,6 +261,18 @@ enum status layout_build(const struct plan *plan, struct arena *arena, struct la
     }
     *out = layout;
     return STATUS_OK;
+}
+
+uint64_t param_layout_piece(const struct param_layout *param, const struct unit_layout *unit,
+                            uint64_t rank)
+{
+    const uint64_t shard_begin = rank * unit->shard_elements;
+    const uint64_t shard_end = shard_begin + unit->shard_elements;
+    const uint64_t param_end = param->reduce_offset + param->numel;
+    const uint64_t begin = param->reduce_offset > shard_begin ? param->reduce_offset : shard_begin;
+    const uint64_t end = param_end < shard_end ? param_end : shard_end;
+
+    return begin < end ? end - begin : 0;
 }
 
 uint64_t param_layout_rows(const struct param_layout *param, uint64_t rank)

@@ -7,9 +7,11 @@
  * are [rank][parameter]. Packing "torch" has no alignment between parameters; packing "aligned",
  * that of behavior unshard, begins each on 16 bytes. Source: spec FSDP2 section 2.
  *
- * FSDP1 lays a unit's parameters one after the other into one flat parameter, each on 16 bytes, pads
- * it to W and cuts that. Then offsets are those in the flat parameter, no parameter has a shard of
- * its own, and gathered, full and reduced are of one size. Source: spec FSDP2 7.4.
+ * FSDP1 lays a unit's parameters one after the other into one flat parameter, each on 16 bytes with
+ * use_orig_params, pads it to W and cuts that. Then offsets are those in the flat parameter, no
+ * parameter has a shard of its own, and gathered, full and reduced are of one size. What the optimizer
+ * sees is the flat parameter, or with use_orig_params what a shard has of each. Source: spec FSDP2 7.4;
+ * FlatParamHandle in PyTorch's _flat_param.py.
  *
  * Invariants: places grow in the order of parameters and do not overlap; a unit's slice ends with
  * its last parameter's place, rounded up as the packing says.
@@ -71,10 +73,10 @@ struct unit_layout {
     uint8_t n_cast, n_bucket;
     struct cast_group casts[MAX_CAST_GROUPS];
     struct bucket buckets[MAX_BUCKETS];
-    uint32_t n_crosswise;      /* parameters cut along another dimension than 0 */
-    uint64_t crosswise_bytes;  /* of these, unsharded, in the dtypes of compute */
-    uint32_t n_trained;        /* parameters that have a gradient */
-    uint32_t n_updated;        /* these, and what is reduced as zeros: the optimizer moves both */
+    uint32_t n_crosswise;     /* parameters cut along another dimension than 0 */
+    uint64_t crosswise_bytes; /* of these, unsharded, in the dtypes of compute */
+    uint32_t n_trained;       /* parameters that have a gradient */
+    uint32_t n_updated; /* these, and what is reduced as zeros; FSDP1: tensors of the flat one */
     uint64_t updated_elements; /* of a rank's shards of all that */
     uint64_t grad_bytes;       /* their unsharded gradients, as autograd yields them */
 };
@@ -94,6 +96,10 @@ struct param_layout param_layout_of(const struct param *param, uint8_t dim, uint
 
 /* Indices of the sharded dimension that rank holds, without padding; 0 for an empty shard. */
 uint64_t param_layout_rows(const struct param_layout *param, uint64_t rank);
+
+/* Elements of a parameter in a rank's shard of the flat one that it lies in; FSDP1 alone has these. */
+uint64_t param_layout_piece(const struct param_layout *param, const struct unit_layout *unit,
+                            uint64_t rank);
 
 /* The message of an all-gather, in elements of its wire dtype. */
 static inline uint64_t unit_gather_elements(const struct plan *plan, const struct unit_layout *unit)

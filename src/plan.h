@@ -97,6 +97,7 @@ struct fsdp1_options {
     bool limit_all_gathers; /* the host waits for frees, so that few are in flight */
     bool record_stream;     /* false: streams wait for one another before a FREE */
     bool pad_grads;         /* what is reduced is a copy, padded or not */
+    bool use_orig_params;   /* the optimizer sees pieces of parameters, which begin on 16 bytes */
     /* DTYPE_N: as they are. Buffers are cast when FSDP sets itself up, so that no step changes. */
     enum dtype buffer_dtype;
 };

@@ -31,6 +31,8 @@ static enum status check_fsdp2(const struct plan_options *o, struct err *err)
         {!o->fsdp1.limit_all_gathers, "limit-all-gathers", "no host wait limits it"},
         {!o->fsdp1.record_stream, "record-stream", "events alone say when memory is free"},
         {o->fsdp1.pad_grads, "pad-grads", "its packing pads what it has to copy anyhow"},
+        {o->fsdp1.use_orig_params, "use-orig-params",
+         "its parameters always are the original ones"},
         {o->fsdp1.buffer_dtype != DTYPE_N, "buffer-dtype",
          "its MixedPrecisionPolicy leaves buffers as they are"},
     };

@@ -273,6 +273,96 @@ static void recorded_streams(void)
     make_release(&made);
 }
 
+static const struct buffer *states_of(const struct program *program, uint32_t unit)
+{
+    uint32_t i = 0;
+
+    while (program->buffers[i].role != ROLE_STATE || program->buffers[i].unit != unit)
+        i++;
+    return &program->buffers[i];
+}
+
+/* How many of a unit's parameters do not lie where they have to, or are not all on some rank. */
+static uint32_t misplaced(const struct made *made, const struct unit_layout *unit)
+{
+    const uint64_t compute_bytes = dtype_bytes((enum dtype)unit->casts[0].compute);
+    uint64_t end = 0;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < unit->n_param; i++) {
+        const struct param_layout *param = &made->layout.params[unit->param + i];
+        const bool aligned = made->plan.options.fsdp1.use_orig_params;
+        const uint64_t gap = param->reduce_offset - end;
+        uint64_t held = 0;
+        for (uint64_t rank = 0; rank < made->plan.shard_ranks; rank++)
+            held += param_layout_piece(param, unit, rank);
+        n += held != param->numel || param->reduce_offset < end;
+        n += aligned ? param->reduce_offset * compute_bytes % 16 != 0 || gap * compute_bytes >= 16
+                     : gap != 0;
+        end = param->reduce_offset + param->numel;
+    }
+    return n;
+}
+
+/* How many moments and counters are not of the size of what rank 0 holds. */
+static uint32_t wrong_states(const struct made *made, uint32_t u)
+{
+    const struct unit_layout *unit = made->layout.units[u];
+    const struct buffer *states = states_of(&made->program, u);
+    const uint64_t storage_bytes = dtype_bytes((enum dtype)unit->casts[0].storage);
+    const bool pieces = made->plan.options.fsdp1.use_orig_params;
+    uint32_t at = 0, n = 0;
+
+    for (uint32_t i = 0; i < (pieces ? unit->n_param : 1); i++) {
+        const uint64_t elements =
+            pieces ? param_layout_piece(&made->layout.params[unit->param + i], unit, 0)
+                   : unit->shard_elements;
+        const uint64_t want[] = {4, elements * storage_bytes, elements * storage_bytes};
+        for (int k = 0; k < 3 && elements > 0; k++, at++)
+            n += at >= states->n_member ||
+                 buffer_member_bytes(&made->program, states, at) != want[k];
+    }
+    return n + (at != states->n_member) + (at != 3 * unit->n_updated);
+}
+
+/* Odd sizes, so that parameters do not end where the next one may begin. */
+static void flat_parameters(void)
+{
+    enum { MODELS = 300 };
+    const uint64_t seed = tap_seed(7);
+    uint64_t random = seed;
+    uint32_t n_misplaced = 0, n_wrong = 0, n_piece = 0;
+
+    for (int i = 0; i < MODELS; i++) {
+        static const enum dtype dtypes[] = {DTYPE_FP32, DTYPE_BF16};
+        const struct dims odd = {.layers = 1 + tap_below(&random, 2),
+                                 .hidden = 1 + tap_below(&random, 40),
+                                 .intermediate = 1 + tap_below(&random, 40),
+                                 .heads = 2,
+                                 .kv_heads = 1,
+                                 .head_dim = 2 + 2 * tap_below(&random, 5),
+                                 .vocab = 1 + tap_below(&random, 100),
+                                 .default_seq = 16};
+        struct plan_options options = fsdp1_options();
+        struct made made;
+        options.gpus = 1 + tap_below(&random, 20);
+        options.nodes = 1;
+        options.policy.storage = dtypes[tap_below(&random, 2)];
+        options.policy.param = dtypes[tap_below(&random, 2)];
+        options.fsdp1.use_orig_params = tap_below(&random, 2);
+        make_init_dims(&made, &odd, &options);
+        for (uint32_t u = 0; u < made.plan.n_unit; u++) {
+            n_misplaced += misplaced(&made, made.layout.units[u]);
+            n_wrong += wrong_states(&made, u);
+            n_piece += made.layout.units[u]->n_updated > 1;
+        }
+        make_release(&made);
+    }
+    is_int(n_misplaced, 0, "%d models: ranks hold every parameter of a flat one once", MODELS);
+    is_int(n_wrong, 0, "rank 0 has moments of what it holds, of the flat one or of each");
+    ok(n_piece > 100, "which %u units have several of", n_piece);
+}
+
 /*
  * The constructor, of what is asked for: blocks come before the root, whose parameters are the last
  * and the largest. It holds them, the row that they are put in, and the rank's part of it; without
@@ -314,5 +404,6 @@ int main(void)
     prefetch();
     refusals();
     recorded_streams();
+    flat_parameters();
     return tap_done();
 }

@@ -8,17 +8,15 @@
  * So FSDP2 reserved 3.5 % and 7.0 % less, and was 0.8 % faster.
  *
  * torchtitan's train.py of that month cast the logits in the model and kept them, had an RMSNorm of
- * its own and AdamW over lists. That FSDP2 packed gradients on the reduce stream (pytorch#129721 came
+ * its own and AdamW over lists; its FSDP1 kept original parameters. That FSDP2 packed gradients on the reduce stream (pytorch#129721 came
  * in June) and did not reshard the last block. With all of that known each of the four has to come
  * out by itself, and the differences within 2 points.
  *
- * record_stream is the cause of at least half of the difference with full checkpointing. With
- * selective it is of a fifth: what it holds back is four flat parameters at most, 1.1 of the 4.5 GiB
- * that were measured. The rest is what flat parameters leave of the segments: FSDP1's constructor
- * makes each beside its parameters, and Adam's moments of one are so large that the activations of
- * the second step need segments of their own. What it was there nobody measured. Not modelled is
- * that torchtitan kept original parameters (use_orig_params), whose moments are pieces of these: on
- * rank 0, selective, FSDP1 would reserve 1.3 GiB less, and record_stream be a quarter.
+ * record_stream is the cause of all of the difference with full checkpointing. With selective it is of
+ * a quarter: what it holds back is four flat parameters at most, 1.1 of the 4.5 GiB that were measured.
+ * The rest is what flat parameters leave of the segments: FSDP1's constructor makes each beside its
+ * parameters, and the activations of the second step need segments of their own. What it was there
+ * nobody measured.
  */
 #include <math.h>
 
@@ -44,6 +42,7 @@ static struct plan_options options_165(enum system system, enum checkpointing ac
     options.loss = LOSS_EAGER_MODEL;
     options.optimizer = OPTIMIZER_ADAMW_FOREACH;
     options.ac = ac;
+    options.fsdp1.use_orig_params = system == SYSTEM_FSDP1;
     return options;
 }
 

@@ -112,6 +112,8 @@ static const struct change {
     {FSDP1, "--record-stream no", true, "waits in its place"},
     {FSDP1, "--pad-grads yes", true, "one more copy"},
     {FSDP1, "--pad-grads no", false, "that is the default"},
+    {FSDP1, "--use-orig-params yes", true, "moments of pieces"},
+    {FSDP1, "--use-orig-params no", false, "that is the default"},
     {FSDP1, "--buffer-dtype bf16", false, "cast before the first step"},
     {"--behavior torch-2.15", "--second-mesh *.mlp.*", true, "a group of its own"},
     {"--behavior torch-2.15", "--second-mesh *", true, "other communicators"},

@@ -107,6 +107,8 @@ static const struct knob {
      "the stream that owns memory waits for the one that uses it"},
     {"fsdp1-pad-grads", FSDP1, "--pad-grads yes", NULL,
      "what is reduced is a copy of the gradients that were cast"},
+    {"fsdp1-use-orig-params", FSDP1 " --optimizer adamw-composer", "--use-orig-params yes", NULL,
+     "the optimizer takes piece by piece of what rank 0 holds"},
     {"alone", BLOCK, "--replicas 4", NULL,
      "shards of one rank: copies in place of gather and scatter"},
     {"scaler", "--replicas 2", "--scaler yes", NULL,

@@ -588,6 +588,7 @@ EXTRA_DIST += \
 	tests/golden/knob-fsdp1-grad-op.txt \
 	tests/golden/knob-fsdp1-limit.txt \
 	tests/golden/knob-fsdp1-pad-grads.txt \
+	tests/golden/knob-fsdp1-use-orig-params.txt \
 	tests/golden/knob-fsdp1-post.txt \
 	tests/golden/knob-fsdp1-record-stream.txt \
 	tests/golden/knob-freeze-all-but-q.txt \

@@ -211,6 +211,7 @@ struct plan_options make_random_fsdp1(uint64_t *state)
         .limit_all_gathers = tap_below(state, 4) > 0,
         .record_stream = tap_below(state, 4) > 0,
         .pad_grads = tap_below(state, 4) == 0,
+        .use_orig_params = tap_below(state, 2),
     };
     options.full_recompute = tap_below(state, 4) == 0;
     options.train_metrics = tap_below(state, 4) == 0 ? 1 + tap_below(state, 16) : 0;

@@ -46,20 +46,22 @@ ok "torchtitan's own norm" is "$(torchtitan 2024-03 no)" "--norm composite"
 ok "which was compiled with the whole model" is "$(torchtitan 2024-03 yes)" "--norm fused"
 ok "until blocks were compiled alone" is "$(torchtitan 2024-12 yes)" "--norm composite"
 
-# Of composer's precisions PURE, which reduces in BF16, was that of its runs with PyTorch 1.13.
+# Of composer's precisions PURE, which reduces in BF16, was that of its runs with PyTorch 1.13. Of habits
+# that differ the later one holds, and stands alone.
 composer() { # REDUCE_DTYPE SYSTEM [TORCH [DATE]]
     table one,p,mpt-125m,h100-sxm,8,1,2048,0.6,"$2",full,1,high,test,,
     sed -i "1s/\$/,source,reduce_dtype,torch,date/
         2s/\$/,mosaicml\/llm-foundry,$1,$3,${4:-2024-01}/" "$tmp/runs.csv"
     validate --json
-    field command | grep -o -e '--\(early-stop\|pad-grads\|fsdp1-backward-prefetch\) [a-z]*' |
+    field command | grep -o -e '--\(early-stop\|pad-grads\|use-orig-params\|fsdp1-backward-prefetch\) [a-z]*' |
         tr '\n' ' '
 }
 ok "composer's runs with PyTorch 1.13 recompute blocks to their end" is "$(composer bf16 fsdp1)" \
-    "--fsdp1-backward-prefetch post --early-stop no --pad-grads yes "
-ok "later ones do not" is "$(composer fp32 fsdp1)" "--fsdp1-backward-prefetch post "
-ok "nor one that names a later release" is "$(composer bf16 fsdp1 2.5)" "--fsdp1-backward-prefetch post "
-ok "nor one of another page" is "$(composer bf16 fsdp1 '' 2025-01)" "--fsdp1-backward-prefetch post "
+    "--fsdp1-backward-prefetch post --use-orig-params no --early-stop no --pad-grads yes "
+later="--fsdp1-backward-prefetch post --use-orig-params yes "
+ok "later ones do not, and keep original parameters" is "$(composer fp32 fsdp1)" "$later"
+ok "nor one that names a later release" is "$(composer bf16 fsdp1 2.5)" "$later"
+ok "nor one of another page" is "$(composer bf16 fsdp1 '' 2025-01)" "$later"
 ok "and its habits of FSDP1 are no other system's" is "$(composer bf16 fsdp2)" ""
 
 # What a table takes for an unfused loss of composer's was a fused one with two metrics behind it.
@@ -70,7 +72,7 @@ composer_loss() { # LOSS
     field command | grep -o -e '--\(loss\|train-metrics\) [a-z0-9]*' | tr '\n' ' '
 }
 ok "an unfused loss is fused, with metrics" is "$(composer_loss eager)" \
-    "--loss eager --loss fused --train-metrics 2 "
+    "--loss fused --train-metrics 2 "
 ok "a fused one is that" is "$(composer_loss fused)" "--loss fused "
 
 # reasons

@@ -63,6 +63,7 @@ static struct fsdp1_options fsdp1_options_from(const struct options *options)
         .limit_all_gathers = is_on(options, OPTION_LIMIT_ALL_GATHERS),
         .record_stream = is_on(options, OPTION_RECORD_STREAM),
         .pad_grads = option_number(options, OPTION_PAD_GRADS),
+        .use_orig_params = option_number(options, OPTION_USE_ORIG_PARAMS),
         .buffer_dtype = dtype_or_none(options, OPTION_BUFFER_DTYPE),
     };
 }

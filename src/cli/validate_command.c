@@ -10,7 +10,7 @@
 
 #include "src/cli/validate.h"
 
-enum { MAX_WORDS = 128 };
+enum { MAX_WORDS = 128, FIRST_OPTION = 2 /* behind the verb and the model */ };
 
 struct builder {
     struct arena *arena;
@@ -33,10 +33,18 @@ static enum status fail(struct err *err, const char *column, const char *word)
     return err_set(err, STATUS_USAGE, "%s '%.80s' is nothing that is modelled", column, word);
 }
 
+/* In the place of what was said of the option before, if anything was. */
 static void add(struct builder *b, const char *option, const char *value)
 {
-    b->argv[b->argc++] = arena_printf(b->arena, "--%s", option);
-    b->argv[b->argc++] = arena_strdup(b->arena, value);
+    char *name = arena_printf(b->arena, "--%s", option);
+    int at = FIRST_OPTION;
+
+    while (at < b->argc && strcmp(b->argv[at], name) != 0)
+        at += 2;
+    b->argv[at] = name;
+    b->argv[at + 1] = arena_strdup(b->arena, value);
+    if (at == b->argc)
+        b->argc += 2;
 }
 
 static void add_count(struct builder *b, const char *option, uint64_t value)

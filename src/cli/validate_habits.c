@@ -30,12 +30,15 @@ const struct habit validate_habits[] = {
     {LLM_FOUNDRY, ANY, ALWAYS, "units", "block", "fsdp_wrap_fn of MPTModel: blocks, and a root"},
     {LLM_FOUNDRY, ANY, ALWAYS, "positions", "seq", "max_seq_len is the length of a sequence"},
     {LLM_FOUNDRY, SYSTEM("fsdp1"), ALWAYS, "fsdp1-backward-prefetch", "post", "composer's default, which its configurations leave as it is"},
+    {LLM_FOUNDRY, SYSTEM("fsdp1"), ALWAYS, "use-orig-params", "yes", "composer's default, wherever PyTorch has it"},
     {LLM_FOUNDRY, UNFUSED, "", "2024-02", "loss", "fused", "loss_fn of its models is fused_crossentropy, which no configuration changes"},
     {LLM_FOUNDRY, UNFUSED, "", "2024-02", "train-metrics", "2", "LanguageCrossEntropy and LanguagePerplexity, which composer's trainer evaluates behind each backward"},
     {LLM_FOUNDRY, OF_PYTORCH_1, "", "2024-02", "early-stop", "no", "checkpoints stop early since PyTorch 2.1 (pytorch#96866)"},
+    {LLM_FOUNDRY, OF_PYTORCH_1, "", "2024-02", "use-orig-params", "no", "PyTorch has it since 2.0"},
     {LLM_FOUNDRY, OF_PYTORCH_1, "", "2024-02", "pad-grads", "yes", "F.pad before each reduce-scatter, up to PyTorch 1.13"},
 
     {TORCHTITAN, ANY, ALWAYS, "units", "block", "parallelize_llama: blocks; embedding, norm and head in the root (spec MEMORY 5)"},
+    {TORCHTITAN, SYSTEM("fsdp1"), ALWAYS, "use-orig-params", "yes", "parallelize_llama asks for it, since torch.compile needs it"},
     {TORCHTITAN, SYSTEM("fsdp2"), ALWAYS, "reshard", "all-but-last", "the last block is not resharded (spec MEMORY 5)"},
     {TORCHTITAN, SYSTEM("fsdp2"), "2024-03", "2024-06", "pack-stream", "rs", "before pytorch#129721 (spec MEMORY 5)"},
     {TORCHTITAN, ANY, "", "2025", "norm", "composite", "its own RMSNorm, in FP32 steps (spec MEMORY 3.1)"},
@@ -50,6 +53,7 @@ const struct habit validate_habits[] = {
 
     {FMS_FSDP, ANY, ALWAYS, "units", "block", "wrapping policy: LLaMABlock"},
     {FMS_FSDP, ANY, ALWAYS, "reduce-dtype", "bf16", "mixed precision policy bfSixteen"},
+    {FMS_FSDP, "fsdp1", "yes", "", "", ALWAYS, "use-orig-params", "yes", "where it compiles"},
 
     {YAFSDP, ANY, ALWAYS, "units", "block", "one unit a block, as its README compares"},
 

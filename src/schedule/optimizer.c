@@ -150,25 +150,7 @@ static void log_loss(struct schedule *sched)
     build_free(&sched->build, loss, 0);
 }
 
-/* Bytes of the largest shard of one tensor; a flat parameter is one. */
-static uint64_t largest_shard_bytes(const struct schedule *sched)
-{
-    const uint64_t element_bytes = dtype_bytes(sched->plan->options.policy.storage);
-    uint64_t largest = 0;
-
-    for (uint32_t u = 0; u < sched->plan->n_unit; u++) {
-        const struct unit_layout *unit = layout_of(sched, u);
-        if (is_fsdp1(sched) && unit->updated_elements > largest)
-            largest = unit->updated_elements;
-        for (uint32_t i = 0; i < unit->n_param && !is_fsdp1(sched); i++) {
-            const uint64_t elements = sched->layout->params[unit->param + i].shard_elements;
-            largest = elements > largest ? elements : largest;
-        }
-    }
-    return largest * element_bytes;
-}
-
-/* Over lists of tensors: the root of each second moment, all at once. Returns how many. */
+/* The root of each second moment, which an update over lists makes all at once. Returns how many. */
 static uint32_t list_roots(const struct schedule *sched, uint64_t *bytes)
 {
     uint32_t n = 0;
@@ -183,22 +165,29 @@ static uint32_t list_roots(const struct schedule *sched, uint64_t *bytes)
     return n;
 }
 
+/* In a loop over tensors: two of the largest one's size. */
+static uint32_t keep_largest_twice(uint64_t *bytes, uint32_t n)
+{
+    uint64_t largest = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        largest = bytes[i] > largest ? bytes[i] : largest;
+    bytes[0] = bytes[1] = largest;
+    return 2;
+}
+
 /* What an update needs beside its states (spec MEMORY 4). NO_BUFFER: nothing. */
 static uint32_t update_temp(struct schedule *sched)
 {
     const enum optimizer optimizer = sched->plan->options.optimizer;
     uint64_t sum = 0, *bytes;
-    uint32_t n = 0;
 
     if (optimizer != OPTIMIZER_ADAMW_FOREACH && optimizer != OPTIMIZER_ADAMW_COMPOSER)
         return NO_BUFFER;
     bytes = arena_array(sched->build.arena, uint64_t, sched->plan->model->n_param + 2);
-    if (optimizer == OPTIMIZER_ADAMW_FOREACH) {
-        n = list_roots(sched, bytes);
-    } else { /* in a loop, two for a tensor */
-        bytes[0] = bytes[1] = largest_shard_bytes(sched);
-        n = 2;
-    }
+    uint32_t n = list_roots(sched, bytes);
+    if (optimizer == OPTIMIZER_ADAMW_COMPOSER)
+        n = keep_largest_twice(bytes, n);
     for (uint32_t i = 0; i < n; i++)
         sum += bytes[i];
     if (sum == 0)

@@ -65,6 +65,24 @@ static void add_param(struct schedule *sched, const struct param_layout *place,
     }
 }
 
+/* Of the flat parameter, or of what the first rank has of each: its logs are those that one reads. */
+static void add_flat_states(const struct schedule *sched, const struct unit_layout *unit,
+                            struct sizes *sizes, struct shape_members *shape)
+{
+    const uint64_t element_bytes = dtype_bytes((enum dtype)unit->casts[0].storage);
+
+    if (!sched->plan->options.fsdp1.use_orig_params) {
+        add_states(sched, unit->shard_bytes, sizes, shape);
+        return;
+    }
+    for (uint32_t i = 0; i < unit->n_param; i++) {
+        const struct param_layout *param = &sched->layout->params[unit->param + i];
+        const uint64_t piece = param_layout_piece(param, unit, 0);
+        if (piece > 0)
+            add_states(sched, piece * element_bytes, sizes, shape);
+    }
+}
+
 /* In place of all parameters' the sizes of the flat one. */
 static void flatten_sizes(const struct schedule *sched, const struct unit_layout *unit,
                           struct sizes *sizes, struct shape_members *shape)
@@ -74,7 +92,7 @@ static void flatten_sizes(const struct schedule *sched, const struct unit_layout
     shape->n_shard = 1;
     shape->states_bytes = 0;
     sizes->n_stateful = 0;
-    add_states(sched, unit->shard_bytes, sizes, shape);
+    add_flat_states(sched, unit, sizes, shape);
 }
 
 static void prepare_shape(struct schedule *sched, uint32_t u, struct arena *arena)
