@@ -75,6 +75,15 @@ static enum status check_reduction(const struct plan_options *o, struct err *err
     return refuse_first(rules, sizeof rules / sizeof *rules, "fsdp1", err);
 }
 
+static enum status check_compiled(const struct plan_options *o, struct err *err)
+{
+    if (o->ops == OPS_TORCH_COMPILE && !o->fsdp1.use_orig_params)
+        return err_set(
+            err, STATUS_USAGE,
+            "ops torch-compile takes fsdp1 with use-orig-params yes alone, as Dynamo does");
+    return STATUS_OK;
+}
+
 /* HYBRID is for replicas, and replicas are for HYBRID alone. */
 static enum status check_strategy(const struct plan_options *o, struct err *err)
 {
@@ -105,6 +114,8 @@ enum status plan_system(struct plan_options *options, struct err *err)
         status = check_reduction(options, err);
     if (!status)
         status = check_strategy(options, err);
+    if (!status)
+        status = check_compiled(options, err);
     if (!status && options->fsdp1.strategy == FSDP1_NO_SHARD)
         options->replicas = options->gpus;
     return status;

@@ -28,6 +28,16 @@ ok "gradients that are not sharded" exits 0 sim $small --system fsdp1 --fsdp1-st
 whole=$(field mid)
 ok "are not padded" exits 0 sim $small --system fsdp1 --fsdp1-strategy no-shard --pad-grads yes --json
 ok "and cost no copy" is "$(field mid)" "$whole"
+
+ok "what is compiled" exits 0 sim $small --system fsdp1 --ops torch-compile --json
+compiled=$(field program_hash)
+ok "keeps original parameters" exits 0 sim $small --system fsdp1 --ops torch-compile \
+    --use-orig-params yes --json
+ok "without being asked" is "$(field program_hash)" "$compiled"
+ok "and must" complains 2 "torch-compile takes fsdp1 with use-orig-params yes alone" \
+    sim $small --system fsdp1 --ops torch-compile --use-orig-params no
+ok "under FSDP2 there are no others" complains 2 "its parameters always are the original ones" \
+    sim $small --use-orig-params yes
 ok "adapters freeze parts of flat parameters, which is refused" complains 2 \
     "adapters freeze parts of a flat parameter" sim $small --system fsdp1 --lora r=8
 
@@ -37,6 +47,8 @@ ok "one may fit by retries" exits 0 sim $small --system fsdp1 --memory 6GiB --js
 ok "of which it tells" test "$(field retries)" -gt 0
 ok "and reserves no more than there is" test "$(field peak_reserved_bytes)" -le 6442450944
 ok "but is slower" test "$(field mid)" -gt "$time"
+ok "by what they take, or more" test "$(field retry_ns)" -gt 0 \
+    -a "$(field retry_ns)" -le $(($(field mid) - time))
 
 more=$(field mid)
 
@@ -48,6 +60,7 @@ ok "which is a sixteenth of it at most" test "$(field withheld_bytes)" -gt 60000
 ok "and makes it slower too" test "$(field mid)" -gt "$time" -a "$(field mid)" -lt "$more"
 ok "in words" exits 0 sim $small --system fsdp1 --memory 9.5GiB
 ok "as well" reads "real runs need more memory: with 608.0 MiB less there are"
+ok "with what they take" reads "the allocator gives memory back and asks again"
 ok "in a plan as well" exits 0 plan $small --system fsdp2,fsdp1 --memory 9.5GiB
 ok "by its rank" reads "Times with the retries that"
 ok "what one cost gains leaves retries alone" exits 0 sim $small --system fsdp1 --memory 9.5GiB \

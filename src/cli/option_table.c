@@ -246,8 +246,8 @@ const struct option_info option_table[OPTION_N] = {
         .help = "fsdp1: gradients are copied once more before they are reduced, as PyTorch did before "
                 "2.0, padded or not"},
     [OPTION_USE_ORIG_PARAMS] = {
-        "use-orig-params", STEP, OPTION_WORD, .words = yes_words, .list = true, .otherwise = "no",
-        .in_force = true,
+        "use-orig-params", STEP, OPTION_WORD, .words = yes_words, .list = true,
+        .otherwise = "no, with --ops torch-compile yes", .in_force = true,
         .help = "fsdp1: the optimizer has a tensor for what a shard holds of each parameter, not one for "
                 "all of a unit; memory is that of rank 0"},
     [OPTION_BUFFER_DTYPE] = {

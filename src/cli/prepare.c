@@ -53,6 +53,15 @@ static enum dtype dtype_or_none(const struct options *options, enum option_id id
     return option_given(options, id) ? (enum dtype)option_number(options, id) : DTYPE_N;
 }
 
+/* What is compiled needs it. */
+static bool keeps_orig_params(const struct options *options)
+{
+    if (option_given(options, OPTION_USE_ORIG_PARAMS))
+        return option_number(options, OPTION_USE_ORIG_PARAMS) > 0;
+    return option_number(options, OPTION_SYSTEM) == SYSTEM_FSDP1 &&
+           option_number(options, OPTION_OPS) == OPS_TORCH_COMPILE;
+}
+
 static struct fsdp1_options fsdp1_options_from(const struct options *options)
 {
     return (struct fsdp1_options){
@@ -63,7 +72,7 @@ static struct fsdp1_options fsdp1_options_from(const struct options *options)
         .limit_all_gathers = is_on(options, OPTION_LIMIT_ALL_GATHERS),
         .record_stream = is_on(options, OPTION_RECORD_STREAM),
         .pad_grads = option_number(options, OPTION_PAD_GRADS),
-        .use_orig_params = option_number(options, OPTION_USE_ORIG_PARAMS),
+        .use_orig_params = keeps_orig_params(options),
         .buffer_dtype = dtype_or_none(options, OPTION_BUFFER_DTYPE),
     };
 }

@@ -68,6 +68,7 @@ static void add_time(const struct sim_report *report, struct cJSON *root)
     json_add_int(root, "comm_ns", mid->comm_ns);
     json_add_int(root, "contention_ns", mid->contention_ns);
     json_add_int(root, "compute_ns", mid->compute_ns);
+    json_add_int(root, "retry_ns", sim_report_retry_ns(report));
     sim_report_left_json(&report->left, "prices_leave_table", root);
 }
 

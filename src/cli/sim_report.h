@@ -64,6 +64,14 @@ static inline struct retries sim_report_retries(const struct sim_report *report)
     return report->withheld.bytes > 0 ? report->withheld.retries : report->whole;
 }
 
+/* What they take of the mean step: the host waits for the device and for the driver. */
+static inline int64_t sim_report_retry_ns(const struct sim_report *report)
+{
+    const struct retries retries = sim_report_retries(report);
+    const int64_t each_ns = report->prices[SPREAD_MID].host_retry_ns;
+    return retries.steps == 0 ? 0 : retries.n * each_ns / retries.steps;
+}
+
 /* Where memory ran out, at what request, and of how much: for a step that does not fit. */
 void sim_report_shortage(const struct sim_report *report, struct text *out);
 /* A line for each: it does not fit; addresses do not repeat. */

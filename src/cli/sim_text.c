@@ -100,6 +100,10 @@ static void add_time(const struct sim_report *report, const struct term *term, s
     text_add(out, "   communication that nothing computes beside\n");
     add_row("contention", text_ns(mid->contention_ns, a), out);
     text_add(out, "   compute is slowed by communication beside it\n");
+    if (sim_report_retry_ns(report) > 0) {
+        add_row("retries", text_ns(sim_report_retry_ns(report), a), out);
+        text_add(out, "   the allocator gives memory back and asks again\n");
+    }
     add_left(report, term, out);
 }
 

@@ -53,7 +53,6 @@ const struct habit validate_habits[] = {
 
     {FMS_FSDP, ANY, ALWAYS, "units", "block", "wrapping policy: LLaMABlock"},
     {FMS_FSDP, ANY, ALWAYS, "reduce-dtype", "bf16", "mixed precision policy bfSixteen"},
-    {FMS_FSDP, "fsdp1", "yes", "", "", ALWAYS, "use-orig-params", "yes", "where it compiles"},
 
     {YAFSDP, ANY, ALWAYS, "units", "block", "one unit a block, as its README compares"},
 
