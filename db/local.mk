@@ -30,10 +30,10 @@ db_libdb_a_SOURCES = \
 	db/store_put_real.c
 
 # The steps of the schema are SQL files, each compiled in as one C string.
-schema_steps = db/schema.inc db/schema_2.inc db/schema_3.inc db/schema_4.inc db/schema_5.inc db/schema_6.inc
+schema_steps = db/schema.inc db/schema_2.inc db/schema_3.inc db/schema_4.inc db/schema_5.inc db/schema_6.inc db/schema_7.inc
 .sql.inc:
 	@$(MKDIR_P) $(@D)
 	$(AM_V_GEN)$(AS_C_STRING) $< > $@.tmp && mv -f $@.tmp $@
 db/schema.$(OBJEXT): $(schema_steps)
 CLEANFILES += $(schema_steps)
-EXTRA_DIST += db/schema.sql db/schema_2.sql db/schema_3.sql db/schema_4.sql db/schema_5.sql db/schema_6.sql
+EXTRA_DIST += db/schema.sql db/schema_2.sql db/schema_3.sql db/schema_4.sql db/schema_5.sql db/schema_6.sql db/schema_7.sql

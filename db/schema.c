@@ -25,6 +25,8 @@ static const char *const steps[] = {
 #include "db/schema_5.inc"
     ,
 #include "db/schema_6.inc"
+    ,
+#include "db/schema_7.inc"
 };
 const int schema_version = (int)(sizeof(steps) / sizeof(steps[0]));
 

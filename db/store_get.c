@@ -142,7 +142,7 @@ static enum status read_task(struct get *get, sqlite3_stmt *statement, uint32_t 
         .reduction = (uint8_t)found[REDUCTION],
         .unit = number_to_unit(sqlite3_column_int64(statement, 5)),
         .microbatch = number_to_unit(sqlite3_column_int64(statement, 6)),
-        .kernels = (uint16_t)sqlite3_column_int64(statement, 7),
+        .kernels = (uint32_t)sqlite3_column_int64(statement, 7),
         .elements = get_u64(statement, 8),
         .launch_ns = sqlite3_column_int64(statement, 9),
         .launched_ns = sqlite3_column_int64(statement, 10),

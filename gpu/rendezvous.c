@@ -49,7 +49,7 @@ struct answer {
 
 static void print_note(const struct note *note, FILE *to)
 {
-    fprintf(to, "unshard rendezvous 1\nrun %016" PRIx64 "\nport %" PRIu32 "\n", note->run,
+    fprintf(to, "unshard rendezvous 2\nrun %016" PRIx64 "\nport %" PRIu32 "\n", note->run,
             note->at.port);
     for (uint32_t i = 0; i < note->at.n; i++) {
         char text[INET_ADDRSTRLEN];
@@ -85,7 +85,7 @@ static bool read_note(const char *file, struct note *out)
 
     if (!from)
         return false;
-    if (fscanf(from, "unshard rendezvous 1 run %" SCNx64 " port %" SCNu32, &note.run,
+    if (fscanf(from, "unshard rendezvous 2 run %" SCNx64 " port %" SCNu32, &note.run,
                &note.at.port) == 2)
         while (note.at.n < NET_ADDRESSES && fscanf(from, " at %15s", text) == 1)
             note.at.n += inet_pton(AF_INET, text, &note.at.addresses[note.at.n]) == 1;

@@ -24,6 +24,7 @@ struct price {
 struct unit_price {
     struct price price;
     uint64_t elements, rest; /* what was asked */
+    uint32_t kernels;        /* the same */
     bool known;
 };
 
@@ -248,7 +249,7 @@ static double task_s(struct pricing *p, const struct task *task)
 }
 
 /* Several kernels of one unit task are taken as equal, so that the last is an even share. */
-static int64_t last_of(int64_t ns, uint16_t kernels)
+static int64_t last_of(int64_t ns, uint32_t kernels)
 {
     return kernels > 1 ? (ns + kernels - 1) / kernels : ns;
 }
@@ -264,10 +265,10 @@ static uint32_t variant_of(const struct program *program, const struct task *tas
            (uint32_t)first[task->n_access - 1].mode << 16 | (uint32_t)task->bucket << 24;
 }
 
-/* All that a task asks beside kind, unit and elements, in one number. */
+/* All that a task asks beside kind, unit, elements and kernels, in one number. */
 static uint64_t rest_of(const struct program *program, const struct task *task)
 {
-    return task->kernels | (uint64_t)task->dtype << 16 | (uint64_t)task->comm << 24 |
+    return (uint64_t)task->dtype << 16 | (uint64_t)task->comm << 24 |
            (uint64_t)variant_of(program, task) << 32;
 }
 
@@ -282,13 +283,15 @@ static enum status price_unit_task(struct pricing *p, const struct task *task,
     const uint64_t rest = rest_of(p->program, task);
     enum status status = STATUS_OK;
 
-    if (!known->known || known->elements != task->elements || known->rest != rest) {
+    if (!known->known || known->elements != task->elements || known->kernels != task->kernels ||
+        known->rest != rest) {
         int64_t ns = p->cluster->task_price_ns[task->kind];
         if (!p->cluster->has_prices)
             status = cost_ns(task_s(p, task), true, &ns, err);
         *known = (struct unit_price){
             .price = {.ns = ns, .last_ns = last_of(ns, task->kernels)},
             .elements = task->elements,
+            .kernels = task->kernels,
             .rest = rest,
             .known = true,
         };

@@ -164,16 +164,20 @@ static void stage(const struct plan *plan, struct unit_layout *unit)
 }
 
 /* What the optimizer sees of a flat parameter: itself, or each piece that the first rank has. */
-static uint32_t count_updated(const struct plan *plan, const struct param_layout *params,
-                              const struct unit_layout *unit)
+static void count_updated(const struct plan *plan, const struct param_layout *params,
+                          struct unit_layout *unit)
 {
-    uint32_t n = 0;
-
+    unit->n_updated = unit->n_param > 0;
+    unit->updated_elements = unit->shard_elements;
     if (!plan->options.fsdp1.use_orig_params)
-        return unit->n_param > 0;
-    for (uint32_t i = 0; i < unit->n_param; i++)
-        n += param_layout_piece(&params[i], unit, 0) > 0;
-    return n;
+        return;
+    unit->n_updated = 0;
+    unit->updated_elements = 0;
+    for (uint32_t i = 0; i < unit->n_param; i++) {
+        const uint64_t piece = param_layout_piece(&params[i], unit, 0);
+        unit->n_updated += piece > 0;
+        unit->updated_elements += piece;
+    }
 }
 
 /* One parameter of all; sizes were added up before, where they are not too large. */
@@ -182,9 +186,12 @@ static void flatten(const struct plan *plan, struct param_layout *params, struct
     struct bucket *bucket = &unit->buckets[0];
     const struct cast_group *cast = &unit->casts[0];
     const uint64_t compute_bytes = dtype_bytes((enum dtype)cast->compute);
+    const bool aligns = plan->options.fsdp1.use_orig_params;
+    const uint64_t aligned = aligns ? ALIGNED_BYTES / compute_bytes : 1;
     const uint64_t ranks = plan->shard_ranks;
-    const uint64_t aligned =
-        plan->options.fsdp1.use_orig_params ? ALIGNED_BYTES / compute_bytes : 1;
+    /* NO_SHARD has shards of one rank, in a process group of all. */
+    const uint64_t padded_to =
+        aligns && plan->options.fsdp1.strategy == FSDP1_NO_SHARD ? plan->world : ranks;
     uint64_t end = 0;
 
     for (uint32_t i = 0; i < unit->n_param; i++) {
@@ -193,15 +200,15 @@ static void flatten(const struct plan *plan, struct param_layout *params, struct
         params[i].reduce_offset = at;
         end = at + params[i].numel;
     }
-    const uint64_t shard = round_up(end, ranks) / ranks;
-    unit->shard_elements = unit->updated_elements = shard;
+    const uint64_t shard = round_up(end, padded_to) / ranks;
+    unit->shard_elements = shard;
     unit->casts[0].shard_elements = bucket->shard_elements = shard;
     unit->padded_elements = bucket->padded_elements = shard * ranks;
     unit->shard_bytes = shard * dtype_bytes((enum dtype)cast->storage);
     unit->slice_bytes = shard * compute_bytes;
     unit->full_bytes = shard * ranks * compute_bytes;
     unit->staged_bytes = cast->storage != cast->compute ? unit->slice_bytes : 0;
-    unit->n_updated = count_updated(plan, params, unit);
+    count_updated(plan, params, unit);
 }
 
 static enum status layout_unit(const struct plan *plan, const struct unit *unit,

@@ -32,6 +32,16 @@ static int compare_path(const void *path, const void *module)
     return strcmp(path, (*(const struct module *const *)module)->path);
 }
 
+static uint32_t own_params(const struct model *model, uint32_t module, uint32_t *order, uint32_t n)
+{
+    const struct module *at = &model->modules[module];
+
+    for (uint32_t param = at->first_param; param < at->end_param; param++)
+        if (model->params[param].module == module)
+            order[n++] = param;
+    return n;
+}
+
 static uint32_t visit_params(const struct model *model, uint32_t module, uint32_t *order,
                              uint32_t n)
 {
@@ -39,15 +49,20 @@ static uint32_t visit_params(const struct model *model, uint32_t module, uint32_
 
     for (uint32_t child = module + 1; child < at->end; child = model->modules[child].end)
         n = visit_params(model, child, order, n);
-    for (uint32_t param = at->first_param; param < at->end_param; param++)
-        if (model->params[param].module == module)
-            order[n++] = param;
-    return n;
+    return own_params(model, module, order, n);
 }
 
 void model_param_order(const struct model *model, uint32_t *out)
 {
     visit_params(model, 0, out, 0);
+}
+
+void model_flat_order(const struct model *model, uint32_t *out)
+{
+    uint32_t n = 0;
+
+    for (uint32_t module = 0; module < model->n_module; module++)
+        n = own_params(model, module, out, n);
 }
 
 int model_module(const struct model *model, const char *path)

@@ -143,6 +143,8 @@ enum status model_set_positions(struct model *model, uint64_t positions, struct 
 
 /* Parameters as fully_shard finds them, n_param of them: of a module after those of its children. */
 void model_param_order(const struct model *model, uint32_t *out);
+/* As FullyShardedDataParallel flattens them: of a module before those of its children. */
+void model_flat_order(const struct model *model, uint32_t *out);
 
 /* Index of the module with this path, or -1. */
 int model_module(const struct model *model, const char *path);

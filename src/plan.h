@@ -152,7 +152,7 @@ struct plan_options plan_options_default(void);
 
 struct unit {
     const char *name;
-    uint32_t param, n_param; /* in plan.unit_params: those of a module after its children's */
+    uint32_t param, n_param; /* in plan.unit_params: as the system finds them */
     /*
      * The span of its hooks in forward order: all that its modules compute, inner units included;
      * of the root everything. Which segments are its own says segment.unit.

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "src/plan_cut_inner.h"
+#include "src/plan_system.h"
 #include "src/text.h"
 
 static void note_module(struct cut *cut, uint32_t draft, uint32_t module, uint32_t outer)
@@ -56,7 +57,7 @@ static void count_param(struct cut *cut, uint32_t param)
 static void own_params(struct cut *cut)
 {
     cut->order = arena_array(cut->arena, uint32_t, cut->model->n_param);
-    model_param_order(cut->model, cut->order);
+    plan_system_order(cut->plan->options.system, cut->model, cut->order);
     for (uint32_t i = 0; i < cut->model->n_param; i++)
         if (cut_is_managed(cut, cut->order[i]))
             count_param(cut, cut->order[i]);

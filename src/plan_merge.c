@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "src/plan_system.h"
+
 struct merge {
     const struct merge_source *source;
     const struct plan *fine;
@@ -56,7 +58,7 @@ enum status merge_source_init(const struct plan *fine, struct arena *arena,
     struct merge_source source = {.fine = fine,
                                   .rank = arena_array(arena, uint32_t, fine->model->n_param),
                                   .joins = arena_array(arena, bool, fine->n_unit)};
-    model_param_order(fine->model, order);
+    plan_system_order(fine->options.system, fine->model, order);
     for (uint32_t i = 0; i < fine->model->n_param; i++)
         source.rank[order[i]] = i;
     for (uint32_t u = 0; u < fine->n_unit; u++)
@@ -129,7 +131,7 @@ static void make_units(struct merge *m, const uint16_t *group_of)
     }
 }
 
-/* Into the order in which fully_shard finds them: a part mostly comes behind all that is there. */
+/* Into the order in which the system finds them: a part mostly comes behind all that is there. */
 static void add_params(const struct merge *m, struct unit *to, const struct unit *part)
 {
     const uint32_t *rank = m->source->rank, *from = &m->fine->unit_params[part->param];

@@ -18,7 +18,7 @@
 /* A plan whose units can be joined, with what that needs to know of it; in the arena. */
 struct merge_source {
     const struct plan *fine;
-    uint32_t *rank; /* by parameter: where fully_shard finds it */
+    uint32_t *rank; /* by parameter: where its system finds it */
     bool *joins;    /* by unit: its segments are neighbours, and it is not the root */
 };
 

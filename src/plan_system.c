@@ -1,5 +1,5 @@
 /*
- * Options of one system that a plan of the other was given; see plan_system.h.
+ * What one system does in another way than the other; see plan_system.h.
  */
 #include "src/plan_system.h"
 
@@ -119,4 +119,12 @@ enum status plan_system(struct plan_options *options, struct err *err)
     if (!status && options->fsdp1.strategy == FSDP1_NO_SHARD)
         options->replicas = options->gpus;
     return status;
+}
+
+void plan_system_order(enum system system, const struct model *model, uint32_t *out)
+{
+    if (system == SYSTEM_FSDP1)
+        model_flat_order(model, out);
+    else
+        model_param_order(model, out);
 }

@@ -1,5 +1,6 @@
 /*
- * What FSDP1 has of the options and what it has not: each system's own are refused for the other.
+ * In what systems differ before there is a schedule: options of one that the other has not, which are
+ * refused, and the order in which they find parameters.
  */
 #ifndef SRC_PLAN_SYSTEM_H
 #define SRC_PLAN_SYSTEM_H
@@ -11,5 +12,8 @@
  * itself: none is sharded where there is one rank to shard over, and then each rank is a replica.
  */
 enum status plan_system(struct plan_options *options, struct err *err);
+
+/* All n_param of the model. */
+void plan_system_order(enum system system, const struct model *model, uint32_t *out);
 
 #endif

@@ -132,14 +132,15 @@ static uint64_t hash_tasks(const struct program *p, uint64_t hash)
 {
     for (uint32_t i = 0; i < p->n_task; i++) {
         const struct task *t = &p->tasks[i];
-        hash =
-            hash_add(hash, (uint64_t)t->kind | (uint64_t)t->stream << 8 | (uint64_t)t->comm << 16 |
-                               (uint64_t)t->dtype << 24 | (uint64_t)t->reduction << 32 |
-                               (uint64_t)t->kernels << 40 | (uint64_t)t->bucket << 56);
+        hash = hash_add(hash,
+                        (uint64_t)t->kind | (uint64_t)t->stream << 8 | (uint64_t)t->comm << 16 |
+                            (uint64_t)t->dtype << 24 | (uint64_t)t->reduction << 32 |
+                            (uint64_t)(t->kernels & UINT16_MAX) << 40 | (uint64_t)t->bucket << 56);
         hash = hash_add(hash, (uint64_t)t->unit | (uint64_t)t->microbatch << 16 |
                                   (uint64_t)t->body << 32);
         hash = hash_add(hash, (uint64_t)t->frame | (uint64_t)t->access << 32);
-        hash = hash_add(hash_add(hash, t->n_access), t->elements);
+        hash = hash_add(hash, (uint64_t)t->n_access | (uint64_t)(t->kernels >> 16) << 32);
+        hash = hash_add(hash, t->elements);
         hash = hash_add(hash, double_bits(t->divisor));
     }
     for (uint32_t i = 0; i < p->n_access; i++)

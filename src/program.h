@@ -193,11 +193,11 @@ struct task {
     uint8_t kind, stream, comm /* COMM_NONE */,
         dtype /* what moves: of the wire, else of the result */;
     uint8_t reduction, bucket; /* the latter: of what is reduced, in the unit's layout */
-    uint16_t kernels;          /* launches that the host makes for it */
     uint16_t unit;             /* NO_UNIT: loss, metrics, optimizer, inputs */
     uint16_t microbatch;
-    uint32_t body;  /* FORWARD, BACKWARD: in body_table.bodies; else NO_BODY */
-    uint32_t frame; /* the same: in program.frames; else NO_FRAME */
+    uint32_t kernels; /* launches that the host makes for it */
+    uint32_t body;    /* FORWARD, BACKWARD: in body_table.bodies; else NO_BODY */
+    uint32_t frame;   /* the same: in program.frames; else NO_FRAME */
     uint32_t access, n_access;
     uint64_t elements; /* collectives: the full message, padding included; else what is written */
     double divisor;    /* of what is written: PRE_DIVIDE, POST_REDUCE, a reduction PREMUL; else 1 */

@@ -49,6 +49,7 @@ static inline bool run_kind_has_run(enum run_kind kind)
     X(COMM, "comm_ns")                                    \
     X(EXPOSED_COMM, "exposed_comm_ns")                    \
     X(CONTENTION, "contention_ns")                        \
+    X(RETRY, "retry_ns")                                  \
     X(TOKENS_PER_S_PER_GPU, "tokens_per_s_per_gpu_milli") \
     X(MFU, "mfu_micro")                                   \
     X(HFU, "hfu_micro")                                   \
@@ -61,7 +62,8 @@ static inline bool run_kind_has_run(enum run_kind kind)
     X(OUTSIDE, "outside_bytes")                           \
     X(MEMORY_LIMIT, "memory_limit_bytes")                 \
     X(FITS, "fits")                                       \
-    X(RETRIES, "retries")
+    X(RETRIES, "retries")                                 \
+    X(WITHHELD, "withheld_bytes")
 
 enum run_metric {
 #define X(id, name) RUN_METRIC_##id,
@@ -86,7 +88,7 @@ struct run_task {
     uint8_t phase;               /* enum phase */
     uint8_t comm, reduction;     /* enum comm or COMM_NONE, enum reduction */
     uint16_t unit, microbatch;   /* NO_UNIT */
-    uint16_t kernels;
+    uint32_t kernels;
     uint64_t elements;
     int64_t launch_ns, launched_ns; /* the host is at it */
     int64_t start_ns, end_ns;       /* the device is */

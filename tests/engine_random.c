@@ -50,7 +50,7 @@ static void random_launch(struct random_case *c, uint64_t *state)
     struct task *task = rig_launch(&c->rig, stream, kind, 0, task_ns);
     if (task->comm != COMM_NONE)
         task->comm = random_comm(&c->rig.plan, state);
-    task->kernels = (uint16_t)tap_below(state, 4);
+    task->kernels = (uint32_t)tap_below(state, 4);
     c->rig.last_ns[c->rig.program.n_task - 1] = (int64_t)tap_below(state, 6);
 }
 

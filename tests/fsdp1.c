@@ -286,12 +286,14 @@ static const struct buffer *states_of(const struct program *program, uint32_t un
 static uint32_t misplaced(const struct made *made, const struct unit_layout *unit)
 {
     const uint64_t compute_bytes = dtype_bytes((enum dtype)unit->casts[0].compute);
+    const bool aligned = made->plan.options.fsdp1.use_orig_params;
+    /* the process group of NO_SHARD has all ranks; unaligned it is not padded at all */
+    const uint64_t ranks = aligned ? made->plan.world : made->plan.shard_ranks;
     uint64_t end = 0;
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < unit->n_param; i++) {
         const struct param_layout *param = &made->layout.params[unit->param + i];
-        const bool aligned = made->plan.options.fsdp1.use_orig_params;
         const uint64_t gap = param->reduce_offset - end;
         uint64_t held = 0;
         for (uint64_t rank = 0; rank < made->plan.shard_ranks; rank++)
@@ -301,7 +303,7 @@ static uint32_t misplaced(const struct made *made, const struct unit_layout *uni
                      : gap != 0;
         end = param->reduce_offset + param->numel;
     }
-    return n;
+    return n + (unit->padded_elements % ranks != 0 || unit->padded_elements - end >= ranks);
 }
 
 /* How many moments and counters are not of the size of what rank 0 holds. */
@@ -323,6 +325,27 @@ static uint32_t wrong_states(const struct made *made, uint32_t u)
                  buffer_member_bytes(&made->program, states, at) != want[k];
     }
     return n + (at != states->n_member) + (at != 3 * unit->n_updated);
+}
+
+/* named_modules(): what a module has itself comes before what its children have. */
+static void order_of_parameters(void)
+{
+    struct plan_options options = fsdp1_options();
+    struct made made;
+    struct text text;
+
+    options.policy.param = DTYPE_FP32;
+    make_init(&made, "kda-flat", 1, &options);
+    const struct unit *block = &made.plan.units[1];
+    text_init(&text);
+    for (uint32_t i = 0; i < 4; i++)
+        text_add(&text, "%s ", made.model.params[made.plan.unit_params[block->param + i]].name);
+    is_str(text.at,
+           "layers.0.input_layernorm.weight layers.0.self_attn.A_log layers.0.self_attn.dt_bias "
+           "layers.0.self_attn.q_proj.weight ",
+           "a flat parameter begins with what modules have themselves");
+    text_release(&text);
+    make_release(&made);
 }
 
 /* Odd sizes, so that parameters do not end where the next one may begin. */
@@ -347,6 +370,7 @@ static void flat_parameters(void)
         struct made made;
         options.gpus = 1 + tap_below(&random, 20);
         options.nodes = 1;
+        options.fsdp1.strategy = (enum fsdp1_strategy)tap_below(&random, FSDP1_HYBRID_SHARD);
         options.policy.storage = dtypes[tap_below(&random, 2)];
         options.policy.param = dtypes[tap_below(&random, 2)];
         options.fsdp1.use_orig_params = tap_below(&random, 2);
@@ -405,5 +429,6 @@ int main(void)
     refusals();
     recorded_streams();
     flat_parameters();
+    order_of_parameters();
     return tap_done();
 }

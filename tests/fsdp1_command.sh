@@ -31,6 +31,7 @@ ok "and cost no copy" is "$(field mid)" "$whole"
 
 ok "what is compiled" exits 0 sim $small --system fsdp1 --ops torch-compile --json
 compiled=$(field program_hash)
+ok "which the options say" grep -q '"use_orig_params":	"yes"' "$tmp/out"
 ok "keeps original parameters" exits 0 sim $small --system fsdp1 --ops torch-compile \
     --use-orig-params yes --json
 ok "without being asked" is "$(field program_hash)" "$compiled"
@@ -57,6 +58,9 @@ ok "where memory is as simulated" is "$(field retries)" 0
 ok "but where it has what real runs need beside" test "$(field withheld_retries)" -gt 0
 ok "which is a sixteenth of it at most" test "$(field withheld_bytes)" -gt 600000000 \
     -a "$(field withheld_bytes)" -le 637534208
+ok "a run that is stored" exits 0 sim ${small% --no-db} --system fsdp1 --memory 9.5GiB --json
+ok "has it in SQL, with what retries take" is "$(sql 'select withheld_bytes, retry_ns from v_run
+    order by run desc limit 1')" "$(field withheld_bytes),$(field retry_ns)"
 ok "and makes it slower too" test "$(field mid)" -gt "$time" -a "$(field mid)" -lt "$more"
 ok "in words" exits 0 sim $small --system fsdp1 --memory 9.5GiB
 ok "as well" reads "real runs need more memory: with 608.0 MiB less there are"

@@ -143,7 +143,7 @@ struct meeting_case {
 };
 
 /* An address where nobody listens: the port is the discard service's. */
-#define LEFT "unshard rendezvous 1\nrun 00000000000000aa\nport 9\nat 127.0.0.1\n"
+#define LEFT "unshard rendezvous 2\nrun 00000000000000aa\nport 9\nat 127.0.0.1\n"
 
 #define MISSED "rank 2 of 3 did not come to '"
 #define UNLIKE "rank 1 was started as one of 3, rank 0 as one of 2"
@@ -156,7 +156,7 @@ static const struct meeting_case cases[] = {
      .left = LEFT,
      .guests = {{.rank = 0, .ranks = 2, .late_ms = 150}, {.rank = 1, .ranks = 2}, {.rank = -1}}},
     {.name = "and one that makes no sense",
-     .left = "unshard rendezvous 1\nrun x\n",
+     .left = "unshard rendezvous 2\nrun x\n",
      .guests = {{.rank = 0, .ranks = 2, .late_ms = 150}, {.rank = 1, .ranks = 2}, {.rank = -1}}},
     {.name = "a stranger is turned away",
      .guests = {{.rank = 0, .ranks = 2}, {.rank = 1, .ranks = 2, .after = 1}, {.rank = -2}}},

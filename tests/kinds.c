@@ -246,7 +246,7 @@ static struct buffer update_temp(const struct program *program)
     return (struct buffer){0};
 }
 
-static uint16_t update_kernels(const struct program *program)
+static uint32_t update_kernels(const struct program *program)
 {
     for (uint32_t t = 0; t < program->n_task; t++)
         if (program->tasks[t].kind == TASK_OPTIMIZER)

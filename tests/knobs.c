@@ -109,6 +109,7 @@ static const struct knob {
      "what is reduced is a copy of the gradients that were cast"},
     {"fsdp1-use-orig-params", FSDP1 " --optimizer adamw-composer", "--use-orig-params yes", NULL,
      "the optimizer takes piece by piece of what rank 0 holds"},
+    {"fsdp1-clip", FSDP1, "--clip 1", NULL, "gradients are normed and scaled one by one"},
     {"alone", BLOCK, "--replicas 4", NULL,
      "shards of one rank: copies in place of gather and scatter"},
     {"scaler", "--replicas 2", "--scaler yes", NULL,

@@ -547,7 +547,7 @@ EXTRA_DIST += tests/emit_judge.py tests/emit_stub.py
 EXTRA_DIST += tests/accuracy.txt tests/must_predict.txt tests/runs.csv
 EXTRA_DIST += tests/cuda_casts.c tests/cuda_shim.c tests/cuda_shim.cuh
 EXTRA_DIST += tests/mutate_pack.awk tests/mutate_pack.sh tests/mutate_pack.txt tests/mutate_pack_planted.txt
-EXTRA_DIST += tests/tap.sh tests/search_large.json tests/command_rig.sh tests/history_1.sql tests/history_2.sql tests/history_3.sql tests/history_4.sql tests/history_5.sql
+EXTRA_DIST += tests/tap.sh tests/search_large.json tests/command_rig.sh tests/history_1.sql tests/history_2.sql tests/history_3.sql tests/history_4.sql tests/history_5.sql tests/history_6.sql
 EXTRA_DIST += tests/oracle/fsdp1-torch-2.11.0-fake-8.json tests/oracle/record_fsdp1.py
 EXTRA_DIST += \
 	tests/oracle/README.md \
@@ -587,6 +587,7 @@ EXTRA_DIST += \
 	tests/golden/knob-fsdp1-forward-prefetch.txt \
 	tests/golden/knob-fsdp1-grad-op.txt \
 	tests/golden/knob-fsdp1-limit.txt \
+	tests/golden/knob-fsdp1-clip.txt \
 	tests/golden/knob-fsdp1-pad-grads.txt \
 	tests/golden/knob-fsdp1-use-orig-params.txt \
 	tests/golden/knob-fsdp1-post.txt \

@@ -32,7 +32,7 @@ static void kinds_of_values(void)
          "sum(i)\n6\n"},
         {"VALUES (1), (2)", "column1\n1\n2\n"},
         {"SELECT e.value FROM v_run, json_each(options) AS e", "value\nblock\n"},
-        {"PRAGMA user_version", "user_version\n6\n"},
+        {"PRAGMA user_version", "user_version\n7\n"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char *got = rig_query(path, cases[i].sql);

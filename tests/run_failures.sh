@@ -24,9 +24,9 @@ stored_with_ranks() { # RANKS
 # fails RANK WORD WORDS...: --debug WORD=RANK ends the run soon, and the message has one of the words
 fails() {
     rank=$1 word=$2 words=$3
-    seconds_of exits 5 run kda-tiny --ranks 3 --timeout 2 --debug "$word=$rank" || return 1
+    seconds_of exits 5 run kda-tiny --ranks 3 --timeout 5 --debug "$word=$rank" || return 1
     says "rank $rank" && says "$words" || return 1
-    test "$seconds" -le 20 || { echo "# it took $seconds s"; return 1; }
+    test "$seconds" -lt 30 || { echo "# it took $seconds s"; return 1; }
 }
 
 for rank in 0 2; do
@@ -34,13 +34,13 @@ for rank in 0 2; do
     ok "which is stored as a failure" is "$(sql "select failed, error like 'rank $rank was ended%'
         from v_real where run = $last")" 1,1
     ok "with what each rank did last" stored_with_ranks 3
-    ok "rank $rank hangs" fails $rank hang "for 2 s"
+    ok "rank $rank hangs" fails $rank hang "for 5 s"
     ok "which is stored too" is "$(sql "select failed, error like '%rank $rank%'
         from v_real where run = $last")" 1,1
     ok "with what each rank did last" stored_with_ranks 3
 done
-ok "one that is alone hangs" seconds_of exits 5 run gpt-tiny --ranks 1 --timeout 1 --debug hang=0
-ok "which ends too" test "$seconds" -le 20
+ok "one that is alone hangs" seconds_of exits 5 run gpt-tiny --ranks 1 --timeout 3 --debug hang=0
+ok "which ends too" test "$seconds" -lt 30
 ok "and is said" says "no rank did anything"
 ok "its losses are those of the steps that it did" is \
     "$(sql "select group_concat(loss is not null, '') from v_step where run = $last")" 11000000

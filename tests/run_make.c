@@ -86,7 +86,7 @@ static void make_tasks(struct run *run, struct arena *arena, uint64_t *random, u
         task->comm = task_kind_is_collective(task->kind) ? some_comm(run, random) : COMM_NONE;
         task->reduction = (uint8_t)tap_below(random, REDUCTION_N);
         task->microbatch = some_unit(random, 3);
-        task->kernels = (uint16_t)tap_below(random, UINT16_MAX + 1);
+        task->kernels = (uint32_t)tap_below(random, (uint64_t)UINT32_MAX + 1);
         task->elements = some_size(random);
         task->launch_ns = host_ns;
         task->launched_ns = host_ns += (int64_t)tap_below(random, 100);
@@ -235,6 +235,7 @@ void run_by_hand(struct run *run)
                     [RUN_METRIC_COMM] = 250,
                     [RUN_METRIC_EXPOSED_COMM] = 70,
                     [RUN_METRIC_CONTENTION] = 0,
+                    [RUN_METRIC_RETRY] = RUN_NO_METRIC,
                     [RUN_METRIC_TOKENS_PER_S_PER_GPU] = 2500,
                     [RUN_METRIC_MFU] = RUN_NO_METRIC,
                     [RUN_METRIC_HFU] = RUN_NO_METRIC,
@@ -245,7 +246,8 @@ void run_by_hand(struct run *run)
                     [RUN_METRIC_FIRST_PEAK_RESERVED] = 1024,
                     [RUN_METRIC_INIT_PEAK] = 500,
                     [RUN_METRIC_MEMORY_LIMIT] = 4096,
-                    [RUN_METRIC_FITS] = 1},
+                    [RUN_METRIC_FITS] = 1,
+                    [RUN_METRIC_WITHHELD] = RUN_NO_METRIC},
         .peak_phase = PHASE_BACKWARD,
         .peak_unit = 1,
         .peak_by_class =

@@ -134,7 +134,7 @@ static void settings(void)
 {
     const char *path = rig_path("settings.db");
     store_close(rig_open(path));
-    is_int(rig_number(path, "PRAGMA user_version"), 6, "the schema has its number");
+    is_int(rig_number(path, "PRAGMA user_version"), 7, "the schema has its number");
     is_int(rig_number(path, "PRAGMA application_id"), 0x756e7368, "the file has its owner");
     char *mode = rig_query(path, "PRAGMA journal_mode");
     is_str(mode, "journal_mode\nwal\n", "it uses a write-ahead log");

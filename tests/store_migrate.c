@@ -65,7 +65,7 @@ static void processes_meet(const char *path)
     while (wait(&ended) > 0)
         n_failed += ended != 0;
     is_int(n_failed, 0, "%d processes store a run in it", N_PROCESS);
-    is_int(rig_number(path, "PRAGMA user_version"), 6, "it has the newest schema then");
+    is_int(rig_number(path, "PRAGMA user_version"), 7, "it has the newest schema then");
     is_int(rig_number(path, "SELECT count(*) FROM v_run"), 1 + N_PROCESS, "and all their runs");
     ok(rig_is_clean(path), "the file is sound");
 }
@@ -117,8 +117,8 @@ static void schema_is_the_same(const char *path)
 
 int main(void)
 {
-    static const char *const histories[] = {"history_1", "history_2", "history_3", "history_4",
-                                           "history_5"};
+    static const char *const histories[] = {"history_1", "history_2", "history_3",
+                                            "history_4", "history_5", "history_6"};
     for (size_t i = 0; i < sizeof(histories) / sizeof(histories[0]); i++) {
         const char *path = old_history(histories[i]);
         tap_note("%s", histories[i]);

@@ -67,7 +67,7 @@ static void launch_body(struct toy *toy, enum task_kind kind, uint32_t b)
     const struct body_pair *pair = &bodies->pairs[bodies->of_block[1]];
     struct task *task = launch(toy, kind, STREAM_C, b);
     task->body = kind == TASK_FORWARD ? pair->forward : pair->backward;
-    task->kernels = (uint16_t)bodies->bodies[task->body].kernels;
+    task->kernels = bodies->bodies[task->body].kernels;
 }
 
 static void after(struct toy *toy, enum stream stream, enum stream of)

@@ -194,7 +194,7 @@ static void random_purpose(const struct run *run, struct run_task *task, uint64_
     task->reduction = (uint8_t)tap_below(state, REDUCTION_N);
     task->unit = tap_below(state, 4) ? (uint16_t)tap_below(state, run->n_unit) : NO_UNIT;
     task->microbatch = (uint16_t)tap_below(state, 2);
-    task->kernels = (uint16_t)tap_below(state, 20);
+    task->kernels = (uint32_t)tap_below(state, 20);
     task->elements = 2 * tap_below(state, 1000000);
 }
 

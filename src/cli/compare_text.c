@@ -34,6 +34,7 @@ static const struct {
     [RUN_METRIC_COMM] = {"communication", MEASURE_NS},
     [RUN_METRIC_EXPOSED_COMM] = {"exposed", MEASURE_NS},
     [RUN_METRIC_CONTENTION] = {"contention", MEASURE_NS},
+    [RUN_METRIC_RETRY] = {"retries", MEASURE_NS},
     [RUN_METRIC_TOKENS_PER_S_PER_GPU] = {"tokens/s per GPU", MEASURE_MILLI},
     [RUN_METRIC_MFU] = {"MFU", MEASURE_PCT},
     [RUN_METRIC_HFU] = {"HFU", MEASURE_PCT},
@@ -47,6 +48,7 @@ static const struct {
     [RUN_METRIC_MEMORY_LIMIT] = {"memory of a GPU", MEASURE_BYTES},
     [RUN_METRIC_FITS] = {"fits", MEASURE_BOOL},
     [RUN_METRIC_RETRIES] = {"allocator retries", MEASURE_COUNT},
+    [RUN_METRIC_WITHHELD] = {"withheld", MEASURE_BYTES},
 };
 /* clang-format on */
 

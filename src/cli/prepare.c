@@ -133,8 +133,12 @@ struct plan_options prepare_plan_options(const struct options *options,
 static void complete_option(struct options *options, enum option_id id, uint64_t number,
                             struct arena *arena)
 {
+    const char *const *words = option_table[id].words;
+
     if (!option_text(options, id))
-        options_set(options, id, number, arena_printf(arena, "%llu", (unsigned long long)number));
+        options_set(options, id, number,
+                    words ? words[number]
+                          : arena_printf(arena, "%llu", (unsigned long long)number));
 }
 
 static bool is_builtin(const char *name)
@@ -290,6 +294,8 @@ enum status prepare_plan(struct options *options, struct prepared *prepared, str
         return status;
     complete_option(options, OPTION_NODES, prepared->plan.options.nodes, &prepared->opened);
     complete_option(options, OPTION_SEQ, prepared->plan.options.seq, &prepared->opened);
+    if (prepared->plan.options.fsdp1.use_orig_params)
+        complete_option(options, OPTION_USE_ORIG_PARAMS, true, &prepared->opened);
     return STATUS_OK;
 }
 

@@ -155,6 +155,7 @@ static void record_metrics(const struct sim_report *report, struct run *out)
     metrics[RUN_METRIC_COMM] = mid->comm_ns;
     metrics[RUN_METRIC_EXPOSED_COMM] = mid->exposed_comm_ns;
     metrics[RUN_METRIC_CONTENTION] = mid->contention_ns;
+    metrics[RUN_METRIC_RETRY] = sim_report_retry_ns(report);
     metrics[RUN_METRIC_TOKENS_PER_S_PER_GPU] = scaled(report->tokens_per_s, 1e3);
     metrics[RUN_METRIC_MFU] = scaled(report->mfu_pct, 1e4);
     metrics[RUN_METRIC_HFU] = scaled(report->hfu_pct, 1e4);
@@ -168,6 +169,7 @@ static void record_metrics(const struct sim_report *report, struct run *out)
     metrics[RUN_METRIC_MEMORY_LIMIT] = (int64_t)report->limit_bytes;
     metrics[RUN_METRIC_FITS] = report->fits;
     metrics[RUN_METRIC_RETRIES] = retries_of_step(sim_report_retries(report));
+    metrics[RUN_METRIC_WITHHELD] = (int64_t)report->withheld.bytes;
 }
 
 static const char *printed(const struct cJSON *root, struct arena *arena)

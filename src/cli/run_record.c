@@ -59,8 +59,8 @@ static void record_metrics(const struct run_report *report, struct run *out)
         report->has_tasks ? report->time.exposed_comm_ns : RUN_NO_METRIC;
     metrics[RUN_METRIC_TOKENS_PER_S_PER_GPU] =
         isfinite(tokens_per_s) ? llround(tokens_per_s * 1e3) : RUN_NO_METRIC;
-    metrics[RUN_METRIC_CONTENTION] = metrics[RUN_METRIC_MFU] = metrics[RUN_METRIC_HFU] =
-        metrics[RUN_METRIC_OUTSIDE] = RUN_NO_METRIC;
+    metrics[RUN_METRIC_CONTENTION] = metrics[RUN_METRIC_RETRY] = metrics[RUN_METRIC_MFU] =
+        metrics[RUN_METRIC_HFU] = metrics[RUN_METRIC_OUTSIDE] = RUN_NO_METRIC;
 }
 
 static void forget_times(struct run *out)

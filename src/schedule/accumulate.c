@@ -14,7 +14,7 @@ static void launch(struct schedule *sched, uint32_t u, enum access_mode mode)
 
     task->dtype = (uint8_t)sched->plan->reduce_dtype;
     task->elements = members_of(sched, u)->accumulated_bytes / dtype_bytes((enum dtype)task->dtype);
-    task->kernels = (uint16_t)unit->n_trained;
+    task->kernels = unit->n_trained;
     build_access(&sched->build, sched->units[u].grads, ACCESS_READ);
     build_access(&sched->build, sched->units[u].accumulated, mode);
     build_free(&sched->build, sched->units[u].grads, 0);

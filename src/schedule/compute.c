@@ -12,7 +12,7 @@ static uint32_t init_task(struct schedule *sched, uint16_t unit, uint32_t buffer
 
     task->dtype = (uint8_t)dtype;
     task->elements = filled->bytes / dtype_bytes(dtype);
-    task->kernels = (uint16_t)filled->n_member;
+    task->kernels = filled->n_member;
     build_access(&sched->build, buffer, ACCESS_WRITE);
     return sched->build.program->n_task - 1;
 }
@@ -151,7 +151,7 @@ static void launch_body(struct schedule *sched, enum task_kind kind, uint16_t un
 
     task->body = body;
     task->frame = frame;
-    task->kernels = (uint16_t)b->kernels;
+    task->kernels = b->kernels;
     task->dtype = sched->plan->param_dtype;
     if (b->uses_gemm)
         build_access(&sched->build, sched->workspace[kind == TASK_BACKWARD], ACCESS_WRITE);

@@ -20,7 +20,7 @@ static uint32_t born(struct schedule *sched, uint32_t buffer, enum dtype dtype)
     struct task *task = build_launch(&sched->build, TASK_INIT, STREAM_C, made->unit);
     task->dtype = (uint8_t)dtype;
     task->elements = bytes / dtype_bytes(dtype);
-    task->kernels = (uint16_t)kernels;
+    task->kernels = kernels;
     build_access(&sched->build, buffer, ACCESS_WRITE);
     return buffer;
 }

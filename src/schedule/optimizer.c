@@ -63,7 +63,8 @@ static void access_grads(struct schedule *sched, enum access_mode mode)
             build_access(&sched->build, sched->units[u].buckets[b].grad_shard, mode);
 }
 
-static struct task *launch_over_grads(struct schedule *sched, enum task_kind kind, uint32_t tensors)
+static struct task *launch_over_grads(struct schedule *sched, enum task_kind kind,
+                                      struct update update)
 {
     struct task *task = build_launch(&sched->build, kind, STREAM_C, NO_UNIT);
     uint32_t n_param = 0;
@@ -73,7 +74,7 @@ static struct task *launch_over_grads(struct schedule *sched, enum task_kind kin
         task->elements += layout_of(sched, u)->updated_elements;
     }
     task->dtype = (uint8_t)sched->plan->options.policy.storage;
-    task->kernels = (uint16_t)ceil_div(n_param, tensors);
+    task->kernels = ceil_div(n_param, update.tensors) * update.passes;
     return task;
 }
 
@@ -109,7 +110,7 @@ static void unscale(struct schedule *sched)
 {
     const uint32_t found_inf = alloc_scalar(sched);
 
-    launch_over_grads(sched, TASK_UNSCALE, FOREACH_NORMS);
+    launch_over_grads(sched, TASK_UNSCALE, (struct update){FOREACH_NORMS, 1});
     access_grads(sched, ACCESS_UPDATE);
     build_access(&sched->build, found_inf, ACCESS_WRITE);
     if (sched->plan->shard_ranks > 1)
@@ -118,17 +119,21 @@ static void unscale(struct schedule *sched)
     build_free(&sched->build, found_inf, 0);
 }
 
-/* clip_grad_norm_: the norm of all gradients, then each is scaled in place. */
+/* clip_grad_norm_: the norm of all gradients, then each is scaled in place. That of FSDP1 goes over
+   them one by one, but leaves what is not sharded to that of torch.nn.utils. */
 static void clip(struct schedule *sched)
 {
+    const bool one_by_one =
+        is_fsdp1(sched) && sched->plan->options.fsdp1.strategy != FSDP1_NO_SHARD;
+    const struct update each = {one_by_one ? 1 : FOREACH_NORMS, 1};
     const uint32_t norm = alloc_scalar(sched);
 
-    launch_over_grads(sched, TASK_GRAD_NORM, FOREACH_NORMS);
+    launch_over_grads(sched, TASK_GRAD_NORM, each);
     access_grads(sched, ACCESS_READ);
     build_access(&sched->build, norm, ACCESS_WRITE);
     if (sched->plan->shard_ranks > 1)
         all_reduce_scalar(sched, norm, COMM_SHARD, REDUCE_SUM);
-    launch_over_grads(sched, TASK_CLIP, FOREACH_NORMS);
+    launch_over_grads(sched, TASK_CLIP, each);
     build_access(&sched->build, norm, ACCESS_READ);
     access_grads(sched, ACCESS_UPDATE);
     build_free(&sched->build, norm, 0);
@@ -200,12 +205,9 @@ static uint32_t update_temp(struct schedule *sched)
 
 static void update(struct schedule *sched)
 {
-    const struct update *update = &updates[sched->plan->options.optimizer];
     const uint32_t temp = update_temp(sched);
-    struct task *task = launch_over_grads(sched, TASK_OPTIMIZER, update->tensors);
-    const uint32_t kernels = task->kernels * update->passes;
 
-    task->kernels = kernels < UINT16_MAX ? (uint16_t)kernels : UINT16_MAX;
+    launch_over_grads(sched, TASK_OPTIMIZER, updates[sched->plan->options.optimizer]);
     for (uint32_t u = 0; u < sched->plan->n_unit; u++)
         update_unit(sched, u);
     if (temp == NO_BUFFER)

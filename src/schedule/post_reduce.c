@@ -126,7 +126,7 @@ static void add(struct schedule *sched, uint32_t u, uint32_t b, enum stream stre
     const struct bucket *bucket = &layout_of(sched, u)->buckets[b];
     struct task *task = launch(sched, u, b, stream, (enum dtype)bucket->storage);
 
-    task->kernels = is_fused(sched) ? 1 : (uint16_t)bucket->n_param;
+    task->kernels = is_fused(sched) ? 1 : bucket->n_param;
     task->divisor = divisor;
     build_access(&sched->build, from, ACCESS_READ);
     build_access(&sched->build, sched->units[u].buckets[b].grad_shard, ACCESS_UPDATE);

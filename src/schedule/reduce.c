@@ -55,7 +55,7 @@ void schedule_fill_zeros(struct schedule *sched, uint32_t u)
     struct task *task = build_launch(&sched->build, TASK_ZERO_FILL, STREAM_C, (uint16_t)u);
     task->dtype = DTYPE_U8;
     task->elements = shape->zeros_bytes;
-    task->kernels = (uint16_t)shape->n_zeros;
+    task->kernels = shape->n_zeros;
     build_access(&sched->build, zeros, ACCESS_WRITE);
     sched->units[u].zeros = zeros;
 }
@@ -97,7 +97,7 @@ static uint32_t precast(struct schedule *sched, uint32_t u, const struct bucket 
     struct task *task = build_launch(&sched->build, TASK_PRECAST, pack_stream(sched), (uint16_t)u);
     task->dtype = bucket->dtype;
     task->elements = bucket->precast_elements;
-    task->kernels = (uint16_t)ceil_div(bucket->n_precast, FOREACH_TENSORS);
+    task->kernels = ceil_div(bucket->n_precast, FOREACH_TENSORS);
     read_sources(sched, from);
     build_access(&sched->build, cast, ACCESS_WRITE);
     return cast;
@@ -140,8 +140,7 @@ static uint32_t pack(struct schedule *sched, uint32_t u, uint32_t b, const struc
     task->dtype = bucket->dtype;
     task->bucket = (uint8_t)b;
     task->elements = bucket->padded_elements;
-    task->kernels =
-        (uint16_t)(pack_kernels(sched, bucket, from) + (crosswise ? bucket->n_crosswise : 0));
+    task->kernels = pack_kernels(sched, bucket, from) + (crosswise ? bucket->n_crosswise : 0);
     read_sources(sched, from);
     if (casts)
         build_access(&sched->build, cast, ACCESS_READ);

@@ -14,7 +14,7 @@ static bool is_kept(const struct schedule *sched, uint32_t u)
 
 /* One foreach copy for each group that is staged, then one for all into the slice; K1 of behavior
    unshard does both in one launch. */
-static uint16_t copy_in_kernels(const struct schedule *sched, const struct unit_layout *unit)
+static uint32_t copy_in_kernels(const struct schedule *sched, const struct unit_layout *unit)
 {
     uint32_t n = ceil_div(unit->n_param, FOREACH_TENSORS);
 
@@ -23,7 +23,7 @@ static uint16_t copy_in_kernels(const struct schedule *sched, const struct unit_
     for (uint8_t i = 0; i < unit->n_cast; i++)
         if (unit->casts[i].staged)
             n += ceil_div(unit->casts[i].n_param, FOREACH_TENSORS);
-    return (uint16_t)n;
+    return n;
 }
 
 /* A flat tensor for all that has a param_dtype, or NO_BUFFER. That is so too for what an integer
@@ -135,7 +135,7 @@ static void copy_out(struct schedule *sched, uint32_t u)
     struct task *task = build_launch(&sched->build, TASK_COPY_OUT, STREAM_C, (uint16_t)u);
     task->dtype = unit->wire;
     task->elements = unit_gather_elements(sched->plan, unit);
-    task->kernels = (uint16_t)(alone ? unit->n_param : 1 + unit->n_crosswise);
+    task->kernels = alone ? unit->n_param : 1 + unit->n_crosswise;
     build_access(&sched->build, alone ? state->shard : state->gathered, ACCESS_READ);
     if (crosswise)
         build_access(&sched->build, temp, ACCESS_WRITE);
@@ -217,7 +217,7 @@ void schedule_reshard_to_ranks(struct schedule *sched, uint32_t u)
     struct task *task = build_launch(&sched->build, TASK_KEEP, STREAM_C, (uint16_t)u);
     task->dtype = unit->wire;
     task->elements = unit_gather_elements(sched->plan, unit) / sched->plan->options.reshard_ranks;
-    task->kernels = (uint16_t)unit->n_param;
+    task->kernels = unit->n_param;
     build_access(&sched->build, state->full, ACCESS_READ);
     build_access(&sched->build, kept, ACCESS_WRITE);
     schedule_reshard(sched, u);
