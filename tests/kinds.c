@@ -293,6 +293,32 @@ static void test_optimizers(const struct cluster *h100)
     }
 }
 
+/* More than 16 bits hold: a loop over many tensors, and one layer more takes longer. */
+static void test_many_launches(const struct cluster *h100)
+{
+    int64_t ns[2];
+
+    for (uint64_t i = 0; i < 2; i++) {
+        const struct dims small = {.layers = 559 + i,
+                                   .hidden = 8,
+                                   .intermediate = 8,
+                                   .heads = 2,
+                                   .kv_heads = 1,
+                                   .head_dim = 4,
+                                   .vocab = 16,
+                                   .default_seq = 8};
+        struct plan_options options = plan_options_default();
+        struct made made;
+        options.optimizer = OPTIMIZER_ADAMW_COMPOSER;
+        make_init_dims(&made, &small, &options);
+        is_int(update_kernels(&made.program), 13 * (9 * (559 + i) + 3), "%d layers in a loop",
+               (int)(559 + i));
+        ns[i] = price_of(&made, h100, TASK_OPTIMIZER, NULL);
+        make_release(&made);
+    }
+    ok(ns[1] > ns[0], "one layer more costs more: %lld us", (long long)(ns[1] - ns[0]) / 1000);
+}
+
 static void test_refused(const struct cluster *a100)
 {
     static const struct {
@@ -369,6 +395,7 @@ int main(void)
     test_fp8(&h100);
     test_cost_only(&h100);
     test_optimizers(&h100);
+    test_many_launches(&h100);
     test_refused(&a100);
     test_nic();
     test_positions();
