@@ -13,7 +13,7 @@
 
 #include "src/err.h"
 
-enum { DB_APPLICATION_ID = 0x756e7368 /* "unsh" */, DB_BUSY_MS = 5000, DB_SHOWN_CHARS = 200 };
+enum { DB_APPLICATION_ID = 0x756e7368 /* "unsh" */, DB_BUSY_MS = 30000, DB_SHOWN_CHARS = 200 };
 
 struct connection {
     sqlite3 *db;

@@ -53,6 +53,8 @@ gpu_libgpu_a_SOURCES = \
 	gpu/launcher.h \
 	gpu/member.c \
 	gpu/member.h \
+	gpu/meeting_note.c \
+	gpu/meeting_note.h \
 	gpu/net.c \
 	gpu/net.h \
 	gpu/ops.h \

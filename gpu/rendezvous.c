@@ -4,33 +4,28 @@
  * A rank says hello with the number of the run that it read from the file. Rank 0 answers at once how
  * long it will wait for the others, and again when all are there or when it knows that they will not
  * be: a rank that was heard does not leave before, so that it hears who is missing. Whatever else
- * connects is not answered.
+ * connects is not answered, and holds nobody up for long.
  */
 #include "gpu/rendezvous.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "gpu/bell.h"
+#include "gpu/meeting_note.h"
 
 enum { NAP_NS = 20000000, LOOK_MS = 250 };
 
-/* For a connection, and for a hello, which is small. */
-static const int64_t SHORT_NS = 2000000000;
-
-/* What the file says. */
-struct note {
-    uint64_t run;
-    struct net_place at;
-};
+/* For a connection, and for an answer, which is small. A hello comes right behind its connection: one
+   that is late is said again. */
+static const int64_t SHORT_NS = 2000000000, HELLO_NS = 500000000;
 
 struct hello {
     uint64_t run;
@@ -45,55 +40,6 @@ struct answer {
     struct err why;
 };
 
-/* ---- the file ------------------------------------------------------------------------------ */
-
-static void print_note(const struct note *note, FILE *to)
-{
-    fprintf(to, "unshard rendezvous 2\nrun %016" PRIx64 "\nport %" PRIu32 "\n", note->run,
-            note->at.port);
-    for (uint32_t i = 0; i < note->at.n; i++) {
-        char text[INET_ADDRSTRLEN];
-        inet_ntop(AF_INET, &note->at.addresses[i], text, sizeof text);
-        fprintf(to, "at %s\n", text);
-    }
-}
-
-/* Whole or not at all: others read while it is written. */
-static enum status write_note(const char *file, const struct note *note, struct err *err)
-{
-    char part[4096];
-    FILE *to = NULL;
-
-    if (snprintf(part, sizeof part, "%s.part", file) < (int)sizeof part)
-        to = fopen(part, "w");
-    if (!to)
-        return err_set(err, STATUS_INPUT, "cannot write '%s.part': %s", file, strerror(errno));
-    print_note(note, to);
-    const bool kept = fflush(to) == 0 && fsync(fileno(to)) == 0;
-    if (fclose(to) == 0 && kept && rename(part, file) == 0)
-        return STATUS_OK;
-    const int reason = errno;
-    unlink(part);
-    return err_set(err, STATUS_INPUT, "cannot write '%s': %s", file, strerror(reason));
-}
-
-static bool read_note(const char *file, struct note *out)
-{
-    struct note note = {.run = 0};
-    char text[INET_ADDRSTRLEN];
-    FILE *from = fopen(file, "r");
-
-    if (!from)
-        return false;
-    if (fscanf(from, "unshard rendezvous 2 run %" SCNx64 " port %" SCNu32, &note.run,
-               &note.at.port) == 2)
-        while (note.at.n < NET_ADDRESSES && fscanf(from, " at %15s", text) == 1)
-            note.at.n += inet_pton(AF_INET, text, &note.at.addresses[note.at.n]) == 1;
-    fclose(from);
-    *out = note;
-    return note.at.n > 0;
-}
-
 /* ---- rank 0 -------------------------------------------------------------------------------- */
 
 struct host {
@@ -102,6 +48,31 @@ struct host {
     int *fds; /* by rank; -1: it has not come */
     uint32_t n_come;
 };
+
+/* Of a rank that knows the run. */
+static bool read_hello(int fd, uint64_t run, int64_t until_ns, struct hello *out)
+{
+    return net_receive(fd, out, sizeof *out, until_ns) && out->run == run && out->place.n > 0 &&
+           out->place.n <= NET_ADDRESSES;
+}
+
+static bool is_gone(int fd)
+{
+    char byte;
+    const ssize_t n = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+/* A rank comes again that did not wait for its answer, or that was started anew. */
+static bool comes_again(const struct host *host, const struct hello *hello)
+{
+    const struct net_place *before = &host->meeting->places[hello->rank];
+
+    return is_gone(host->fds[hello->rank]) ||
+           (before->n == hello->place.n && before->port == hello->place.port &&
+            !memcmp(before->addresses, hello->place.addresses,
+                    before->n * sizeof *before->addresses));
+}
 
 static enum status judge_hello(const struct host *host, const struct hello *hello, struct err *err)
 {
@@ -112,7 +83,8 @@ static enum status judge_hello(const struct host *host, const struct hello *hell
                        "rank %" PRIu32 " was started as one of %" PRIu32
                        ", rank 0 as one of %" PRIu32 ": WORLD_SIZE has to be the same",
                        hello->rank, hello->ranks, ranks);
-    if (hello->rank == 0 || hello->rank >= ranks || host->fds[hello->rank] >= 0)
+    if (hello->rank == 0 || hello->rank >= ranks ||
+        (host->fds[hello->rank] >= 0 && !comes_again(host, hello)))
         return err_set(err, STATUS_RUN,
                        "two processes are rank %" PRIu32
                        ": does each have a RANK of its own, and each run a file of its own?",
@@ -130,29 +102,35 @@ static int64_t wait_ns(int64_t until_ns)
     return (until_ns > now_ns ? until_ns - now_ns : 0) + SHORT_NS;
 }
 
+static void keep(struct host *host, const struct hello *hello, int fd)
+{
+    if (host->fds[hello->rank] >= 0)
+        close(host->fds[hello->rank]);
+    else
+        host->n_come++;
+    host->fds[hello->rank] = fd;
+    host->meeting->places[hello->rank] = hello->place;
+}
+
 /* Of who knows the run, which the connection then belongs to; anybody else is turned away. */
 static enum status take_hello(struct host *host, int fd, int64_t until_ns, struct err *err)
 {
+    const int64_t hello_ns = bell_after(HELLO_NS);
     struct hello hello;
     struct answer answer;
 
-    if (!net_receive(fd, &hello, sizeof hello, bell_after(SHORT_NS)) ||
-        hello.run != host->meeting->run) {
+    if (!read_hello(fd, host->meeting->run, hello_ns < until_ns ? hello_ns : until_ns, &hello)) {
         close(fd);
         return STATUS_OK;
     }
     const enum status status = judge_hello(host, &hello, err);
     answer = status == STATUS_OK ? (struct answer){.run = hello.run, .wait_ns = wait_ns(until_ns)}
                                  : (struct answer){.run = hello.run, .why = *err};
-    net_send(fd, &answer, sizeof answer, bell_after(SHORT_NS));
-    if (status != STATUS_OK) {
+    if (net_send(fd, &answer, sizeof answer, bell_after(SHORT_NS)) && status == STATUS_OK)
+        keep(host, &hello, fd);
+    else
         close(fd);
-        return status;
-    }
-    host->fds[hello.rank] = fd;
-    host->meeting->places[hello.rank] = hello.place;
-    host->n_come++;
-    return STATUS_OK;
+    return status;
 }
 
 static enum status miss(const struct host *host, int64_t timeout_ns, struct err *err)
@@ -199,6 +177,21 @@ static enum status answer_all(const struct host *host, enum status status, struc
     return status;
 }
 
+/* Where there is no meeting: those that have connected since, whom nobody would answer. */
+static void answer_late(const struct host *host, const struct err *why)
+{
+    const struct answer answer = {.run = host->meeting->run, .why = *why};
+    const int64_t until_ns = bell_after(SHORT_NS);
+    struct hello hello;
+    int fd;
+
+    while ((fd = net_accept(host->meeting->listener, 0)) >= 0) {
+        if (read_hello(fd, answer.run, until_ns, &hello))
+            net_send(fd, &answer, sizeof answer, until_ns);
+        close(fd);
+    }
+}
+
 static enum status invite(const char *file, int64_t timeout_ns, struct meeting *meeting,
                           struct err *err)
 {
@@ -209,12 +202,14 @@ static enum status invite(const char *file, int64_t timeout_ns, struct meeting *
         err_out_of_memory(meeting->ranks * sizeof *host.fds);
     for (uint32_t r = 0; r < meeting->ranks; r++)
         host.fds[r] = -1;
-    enum status status =
-        write_note(file, &(struct note){.run = meeting->run, .at = meeting->places[0]}, err);
+    enum status status = meeting_note_write(
+        file, &(struct meeting_note){.run = meeting->run, .at = meeting->places[0]}, err);
     if (status == STATUS_OK) {
         status = await_all(&host, timeout_ns, err);
-        unlink(file);
+        meeting_note_remove(file, meeting->run);
         status = answer_all(&host, status, err);
+        if (status != STATUS_OK)
+            answer_late(&host, err);
     }
     free(host.fds);
     return status;
@@ -233,22 +228,23 @@ static int connect_to(const struct net_place *place, int64_t until_ns)
 }
 
 /* Something has come, and rank 0 has not written another file since. */
-static bool has_answered(int fd, const char *file, const struct note *note, int64_t until_ns)
+static bool has_answered(int fd, const char *file, const struct meeting_note *note,
+                         int64_t until_ns)
 {
-    struct note now;
+    struct meeting_note now;
 
     while (bell_now_ns() < until_ns) {
         if (poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1,
                  net_patience_ms(until_ns, LOOK_MS)) > 0)
             return true;
-        if (read_note(file, &now) && now.run != note->run)
+        if (meeting_note_read(file, &now) && now.run != note->run)
             return false;
     }
     return false;
 }
 
 /* The last answer: rank 0 may wait longer than this rank would. */
-static bool hear(int fd, const char *file, const struct note *note, int64_t until_ns,
+static bool hear(int fd, const char *file, const struct meeting_note *note, int64_t until_ns,
                  struct answer *answer)
 {
     do {
@@ -262,7 +258,7 @@ static bool hear(int fd, const char *file, const struct note *note, int64_t unti
 }
 
 /* False: whoever is there is not rank 0 of this run, or it is gone. */
-static bool ask(const char *file, const struct note *note, int64_t until_ns,
+static bool ask(const char *file, const struct meeting_note *note, int64_t until_ns,
                 struct meeting *meeting, struct answer *answer)
 {
     const struct hello hello = {.run = note->run,
@@ -303,11 +299,11 @@ static enum status join(const char *file, int64_t timeout_ns, struct meeting *me
 {
     const int64_t until_ns = bell_after(timeout_ns);
     struct answer answer = {.run = 0};
-    struct note note;
+    struct meeting_note note;
     bool seen = false;
 
     while (bell_now_ns() < until_ns) {
-        const bool is_there = read_note(file, &note);
+        const bool is_there = meeting_note_read(file, &note);
         seen |= is_there;
         if (is_there && ask(file, &note, until_ns, meeting, &answer))
             return answer.why.status == STATUS_OK

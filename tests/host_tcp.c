@@ -2,13 +2,16 @@
  * Ranks that were started one by one meet at a file and exchange bytes by TCP; whoever does not come,
  * is not of the run, dies or hangs is named by the others, within the time.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "gpu/bell.h"
+#include "gpu/meeting_note.h"
 #include "gpu/rendezvous.h"
 #include "tests/ranks_rig.h"
 #include "tests/tap.h"
@@ -129,12 +132,15 @@ static void test_losses(void)
 /* ---- meetings that fail, or nearly --------------------------------------------------------- */
 
 /* What a process says that it is: each line of the table is a meeting of up to three. */
+enum { ABSENT = -1, STRANGER = -2, SILENT = -3, FORGER = -4 };
 struct guest {
-    int rank; /* -1: it is not there; -2: a stranger, which connects and says something else */
+    int rank; /* or one of these: they connect, and say something else, nothing, or no place */
     uint32_t ranks;
     const char *want;        /* what it is told; NULL: it meets the others */
     int late_ms, timeout_ms; /* 0: long enough for any machine */
-    uint32_t after;          /* it begins when so many strangers are done */
+    uint32_t after;          /* it begins when so many that are no ranks are done */
+    bool when_written;       /* it begins when the file is there */
+    bool starts_twice;       /* it is killed, mostly when it was heard, and started anew */
 };
 
 struct meeting_case {
@@ -151,65 +157,104 @@ struct meeting_case {
 
 static const struct meeting_case cases[] = {
     {.name = "two ranks meet",
-     .guests = {{.rank = 0, .ranks = 2}, {.rank = 1, .ranks = 2}, {.rank = -1}}},
+     .guests = {{.rank = 0, .ranks = 2}, {.rank = 1, .ranks = 2}, {.rank = ABSENT}}},
     {.name = "one that an earlier run has left is passed over",
      .left = LEFT,
-     .guests = {{.rank = 0, .ranks = 2, .late_ms = 150}, {.rank = 1, .ranks = 2}, {.rank = -1}}},
+     .guests = {{.rank = 0, .ranks = 2, .late_ms = 150},
+                {.rank = 1, .ranks = 2},
+                {.rank = ABSENT}}},
     {.name = "and one that makes no sense",
      .left = "unshard rendezvous 2\nrun x\n",
-     .guests = {{.rank = 0, .ranks = 2, .late_ms = 150}, {.rank = 1, .ranks = 2}, {.rank = -1}}},
+     .guests = {{.rank = 0, .ranks = 2, .late_ms = 150},
+                {.rank = 1, .ranks = 2},
+                {.rank = ABSENT}}},
     {.name = "a stranger is turned away",
-     .guests = {{.rank = 0, .ranks = 2}, {.rank = 1, .ranks = 2, .after = 1}, {.rank = -2}}},
+     .guests = {{.rank = 0, .ranks = 2}, {.rank = 1, .ranks = 2, .after = 1}, {.rank = STRANGER}}},
     {.name = "no rank 0",
-     .guests = {{.rank = -1},
+     .guests = {{.rank = ABSENT},
                 {.rank = 1, .ranks = 2, .want = "rank 0 did not write '", .timeout_ms = 300},
-                {.rank = -1}}},
+                {.rank = ABSENT}}},
     {.name = "no rank 0, and an old file",
      .left = LEFT,
-     .guests = {{.rank = -1},
+     .guests = {{.rank = ABSENT},
                 {.rank = 1, .ranks = 2, .want = "an earlier run left it", .timeout_ms = 1200},
-                {.rank = -1}}},
+                {.rank = ABSENT}}},
     {.name = "a rank that does not come",
      .guests = {{.rank = 0, .ranks = 3, .want = MISSED, .timeout_ms = 2500},
                 {.rank = 1, .ranks = 3, .want = MISSED},
-                {.rank = -1}}},
+                {.rank = ABSENT}}},
     {.name = "is named to one whose own time is over before rank 0's",
      .guests = {{.rank = 0, .ranks = 3, .want = MISSED, .timeout_ms = 3500},
-                {.rank = 1, .ranks = 3, .want = MISSED, .timeout_ms = 2000},
-                {.rank = -1}}},
+                {.rank = 1, .ranks = 3, .want = MISSED, .timeout_ms = 2000, .when_written = true},
+                {.rank = ABSENT}}},
+    {.name = "nor do many that say nothing keep rank 0 from telling in time",
+     .guests = {{.rank = 0, .ranks = 3, .want = MISSED, .timeout_ms = 2500},
+                {.rank = 1, .ranks = 3, .want = MISSED, .after = 1},
+                {.rank = SILENT}}},
+    {.name = "who says that it is nowhere is a stranger",
+     .guests = {{.rank = 0, .ranks = 2}, {.rank = 1, .ranks = 2, .after = 1}, {.rank = FORGER}}},
+    {.name = "a rank that was killed and started anew is the same rank",
+     .guests = {{.rank = 0, .ranks = 3},
+                {.rank = 1, .ranks = 3, .when_written = true, .starts_twice = true},
+                {.rank = 2, .ranks = 3, .after = 1}}},
     {.name = "another WORLD_SIZE",
      .guests = {{.rank = 0, .ranks = 2, .want = UNLIKE},
                 {.rank = 1, .ranks = 3, .want = UNLIKE},
-                {.rank = -1}}},
+                {.rank = ABSENT}}},
     {.name = "a rank twice",
      .guests = {{.rank = 0, .ranks = 3, .want = TWICE},
                 {.rank = 1, .ranks = 3, .want = TWICE},
                 {.rank = 1, .ranks = 3, .want = TWICE}}},
 };
 
-/* Finds rank 0 as others do, and says nothing that it knows. */
-static int disturb(void)
+static void until_written(struct meeting_note *note)
 {
-    char text[200] = "";
-    unsigned port = 0;
-
-    for (int i = 0; i < 4000 && !strstr(text, "at "); i++) {
-        FILE *from = fopen(file, "r");
-        if (from)
-            text[fread(text, 1, sizeof text - 1, from)] = 0;
-        if (from)
-            fclose(from);
+    while (!meeting_note_read(file, note))
         sleep_ms(5);
-    }
-    const char *at = strstr(text, "port ");
-    if (!at || sscanf(at, "port %u", &port) != 1)
-        return 1;
-    const int fd = net_connect(0x0100007f, port, bell_after(20 * SECOND_NS));
+}
+
+/* Finds rank 0 as others do. What is no stranger stays until the ranks are done; what is silent comes
+   in a crowd, of which each one may cost some time. */
+static int disturb(int kind)
+{
+    const uint32_t nowhere[] = {1, 2, UINT32_MAX}; /* rank, ranks, addresses */
+    struct meeting_note note;
+    char text[200];
+    bool good = true;
+
+    until_written(&note);
     memset(text, 'x', sizeof text);
-    const bool sent = net_send(fd, text, sizeof text, bell_after(20 * SECOND_NS));
-    close(fd);
+    for (int i = 0; i < (kind == SILENT ? 12 : 1); i++) {
+        const int fd = net_connect(0x0100007f, note.at.port, bell_after(20 * SECOND_NS));
+        good &= fd >= 0;
+        if (kind == FORGER) {
+            memcpy(text, &note.run, sizeof note.run);
+            memcpy(text + sizeof note.run, nowhere, sizeof nowhere);
+        }
+        if (kind != SILENT)
+            good &= net_send(fd, text, sizeof text, bell_after(20 * SECOND_NS));
+        if (kind == STRANGER)
+            close(fd);
+    }
     ++*n_done;
-    return !sent;
+    if (kind != STRANGER)
+        ranks_await(n_done, 3);
+    return !good;
+}
+
+static void be_killed(const struct guest *guest)
+{
+    struct meeting meeting;
+    const pid_t pid = fork();
+
+    if (pid == 0) {
+        rendezvous_meet(file, (uint32_t)guest->rank, guest->ranks, 60 * SECOND_NS, &meeting, NULL);
+        _exit(0);
+    }
+    sleep_ms(300);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    ++*n_done;
 }
 
 static int guest_body(uint32_t process, void *context)
@@ -217,17 +262,23 @@ static int guest_body(uint32_t process, void *context)
     const struct guest *guest = &((const struct meeting_case *)context)->guests[process];
     const int64_t start_ns = bell_now_ns();
     const int64_t timeout_ns = guest->timeout_ms ? guest->timeout_ms * MS : 60 * SECOND_NS;
+    struct meeting_note note;
     struct meeting meeting;
     struct err err = {0};
 
     if (guest->rank < 0)
-        return guest->rank == -2 && disturb();
+        return guest->rank != ABSENT && disturb(guest->rank);
     sleep_ms(guest->late_ms);
     ranks_await(n_done, guest->after);
+    if (guest->when_written)
+        until_written(&note);
+    if (guest->starts_twice)
+        be_killed(guest);
     if (rendezvous_meet(file, (uint32_t)guest->rank, guest->ranks, timeout_ns, &meeting, &err) ==
         STATUS_OK)
         meeting_release(&meeting);
     told[process] = (struct told){.err = err, .after_ns = bell_now_ns() - start_ns};
+    ++*n_done;
     return 0;
 }
 
