@@ -145,12 +145,26 @@ static enum status miss(const struct host *host, int64_t timeout_ns, struct err 
                    rank, host->meeting->ranks, host->file, (double)timeout_ns / 1e9, host->n_come);
 }
 
+/* One that has come and is gone again has not come: it may be started anew. */
+static bool are_all_there(struct host *host)
+{
+    for (uint32_t r = 1; r < host->meeting->ranks && host->n_come + 1 == host->meeting->ranks;
+         r++) {
+        if (!is_gone(host->fds[r]))
+            continue;
+        close(host->fds[r]);
+        host->fds[r] = -1;
+        host->n_come--;
+    }
+    return host->n_come + 1 == host->meeting->ranks;
+}
+
 static enum status await_all(struct host *host, int64_t timeout_ns, struct err *err)
 {
     const int64_t until_ns = bell_after(timeout_ns);
     enum status status = STATUS_OK;
 
-    while (status == STATUS_OK && host->n_come + 1 < host->meeting->ranks) {
+    while (status == STATUS_OK && !are_all_there(host)) {
         const int fd = net_accept(host->meeting->listener, until_ns);
         status = fd < 0 ? miss(host, timeout_ns, err) : take_hello(host, fd, until_ns, err);
     }

@@ -255,6 +255,7 @@ static void be_killed(const struct guest *guest)
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     ++*n_done;
+    sleep_ms(300); /* so that mostly all have been there before it is anew */
 }
 
 static int guest_body(uint32_t process, void *context)
