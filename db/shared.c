@@ -146,9 +146,8 @@ static enum status find_or_add_label(struct shared *shared, const struct run_tas
     sqlite3_stmt *const both[] = {shared->find[SHARED_LABEL], shared->add[SHARED_LABEL]};
     bool added;
     for (int i = 0; i < 2; i++)
-        BIND_INTS(both[i], 1, key->name_id, (int64_t)key->elements,
-                  number_of_unit((uint16_t)key->unit), key->kernels,
-                  task_kind_is_collective(task->kind));
+        BIND_INTS(both[i], 1, key->name_id, (int64_t)key->elements, number_of_unit(task->unit),
+                  key->kernels, task_kind_is_collective(task->kind));
     bind_texts(shared, SHARED_LABEL, 6, 6, texts);
     return name_is_new ? add(shared, SHARED_LABEL, id, err)
                        : find_or_add(shared, SHARED_LABEL, id, &added, err);

@@ -51,10 +51,10 @@ gpu_libgpu_a_SOURCES = \
 	gpu/lanes.h \
 	gpu/launcher.c \
 	gpu/launcher.h \
-	gpu/member.c \
-	gpu/member.h \
 	gpu/meeting_note.c \
 	gpu/meeting_note.h \
+	gpu/member.c \
+	gpu/member.h \
 	gpu/net.c \
 	gpu/net.h \
 	gpu/ops.h \

@@ -268,7 +268,7 @@ static uint32_t variant_of(const struct program *program, const struct task *tas
 /* All that a task asks beside kind, unit, elements and kernels, in one number. */
 static uint64_t rest_of(const struct program *program, const struct task *task)
 {
-    return (uint64_t)task->dtype << 16 | (uint64_t)task->comm << 24 |
+    return (uint64_t)task->dtype | (uint64_t)task->comm << 8 |
            (uint64_t)variant_of(program, task) << 32;
 }
 

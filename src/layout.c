@@ -167,12 +167,12 @@ static void stage(const struct plan *plan, struct unit_layout *unit)
 static void count_updated(const struct plan *plan, const struct param_layout *params,
                           struct unit_layout *unit)
 {
-    unit->n_updated = unit->n_param > 0;
-    unit->updated_elements = unit->shard_elements;
-    if (!plan->options.fsdp1.use_orig_params)
+    const bool is_flat = !plan->options.fsdp1.use_orig_params;
+
+    unit->n_updated = is_flat && unit->n_param > 0;
+    unit->updated_elements = is_flat ? unit->shard_elements : 0;
+    if (is_flat)
         return;
-    unit->n_updated = 0;
-    unit->updated_elements = 0;
     for (uint32_t i = 0; i < unit->n_param; i++) {
         const uint64_t piece = param_layout_piece(&params[i], unit, 0);
         unit->n_updated += piece > 0;

@@ -8,9 +8,9 @@
  * So FSDP2 reserved 3.5 % and 7.0 % less, and was 0.8 % faster.
  *
  * torchtitan's train.py of that month cast the logits in the model and kept them, had an RMSNorm of
- * its own and AdamW over lists; its FSDP1 kept original parameters. That FSDP2 packed gradients on the reduce stream (pytorch#129721 came
- * in June) and did not reshard the last block. With all of that known each of the four has to come
- * out by itself, and the differences within 2 points.
+ * its own and AdamW over lists; its FSDP1 kept original parameters. That FSDP2 packed gradients on the
+ * reduce stream (pytorch#129721 came in June) and did not reshard the last block. With all of that
+ * known each of the four has to come out by itself, and the differences within 2 points.
  *
  * record_stream is the cause of all of the difference with full checkpointing. With selective it is of
  * a quarter: what it holds back is four flat parameters at most, 1.1 of the 4.5 GiB that were measured.

@@ -589,9 +589,9 @@ EXTRA_DIST += \
 	tests/golden/knob-fsdp1-limit.txt \
 	tests/golden/knob-fsdp1-clip.txt \
 	tests/golden/knob-fsdp1-pad-grads.txt \
-	tests/golden/knob-fsdp1-use-orig-params.txt \
 	tests/golden/knob-fsdp1-post.txt \
 	tests/golden/knob-fsdp1-record-stream.txt \
+	tests/golden/knob-fsdp1-use-orig-params.txt \
 	tests/golden/knob-freeze-all-but-q.txt \
 	tests/golden/knob-freeze-embedding.txt \
 	tests/golden/knob-host-sync.txt \

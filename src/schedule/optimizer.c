@@ -123,8 +123,7 @@ static void unscale(struct schedule *sched)
    them one by one, but leaves what is not sharded to that of torch.nn.utils. */
 static void clip(struct schedule *sched)
 {
-    const bool one_by_one =
-        is_fsdp1(sched) && sched->plan->options.fsdp1.strategy != FSDP1_NO_SHARD;
+    const bool one_by_one = is_fsdp1(sched) && sched->plan->shard_ranks > 1;
     const struct update each = {one_by_one ? 1 : FOREACH_NORMS, 1};
     const uint32_t norm = alloc_scalar(sched);
 
